@@ -2,7 +2,7 @@
 
     python -m benchmarks.kills --kills 200
 
-Four kinds of work: ``hashlearn encode``, `distributed.encode`, ``hashlearn export`` and ``hashlearn fit``. Each round
+Four kinds of work: ``hashlearn encode``, `distributed.encode`, ``hashlearn onnx`` and ``hashlearn fit``. Each round
 forks a child from this process, where everything is imported and compiled, and kills it. In half of the rounds the
 moment is uniform over the time that the work takes, in the others it comes shortly after an output began to be written.
 Two kills of three are SIGKILL, the others SIGTERM. Then each output must be the old one or the new one, whole. In three
@@ -121,8 +121,8 @@ class EncodeFiles(Work):
         return bool(np.array_equal(codes, wanted) and np.array_equal(ids, np.arange(2400)[rows]))
 
 
-class Export(Work):
-    name = "export"
+class Onnx(Work):
+    name = "onnx"
     kept, outputs = ("model-0", "model-1"), ("encoder.onnx",)
 
     def __init__(self, folder: Path) -> None:
@@ -137,7 +137,7 @@ class Export(Work):
 
     def run(self) -> None:
         os.chdir(self.folder)
-        hashlearn(["export", f"model-{self.current}", "-o", "encoder.onnx"], standalone_mode=False)
+        hashlearn(["onnx", f"model-{self.current}", "-o", "encoder.onnx"], standalone_mode=False)
 
     def is_right(self, output: str, number: int) -> bool:
         return (self.folder / output).read_bytes() == self._whole[number]
@@ -168,7 +168,7 @@ class Fit(Work):
         return bool(np.array_equal(load(self.folder / output).encode(self._some), self._codes[number]))
 
 
-WORKS: dict[str, Callable[[Path], Work]] = {"encode": Encode, "distributed": EncodeFiles, "export": Export, "fit": Fit}
+WORKS: dict[str, Callable[[Path], Work]] = {"encode": Encode, "distributed": EncodeFiles, "onnx": Onnx, "fit": Fit}
 
 
 def killed_often(work: Work, kills: int, rng: random.Random) -> Counter[str]:
@@ -286,7 +286,7 @@ def _warm(works: list[str]) -> None:
     """Import and compile here what children will use."""
     tqdm.set_lock(threading.RLock())  # its own lock is shared by all children, and a killed one may hold it
     with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nothing:
-        if "export" in works:
+        if "onnx" in works:
             import onnx  # noqa: F401
             import onnxruntime  # noqa: F401
         for name in works:
@@ -295,7 +295,7 @@ def _warm(works: list[str]) -> None:
             work = WORKS[name](place)
             work.use(0)
             with contextlib.redirect_stdout(nothing), contextlib.chdir(place):
-                if name != "export":  # its runtime starts threads, which a fork would lose
+                if name != "onnx":  # its runtime starts threads, which a fork would lose
                     work.run()
                     work.is_right(work.outputs[0], 0)
 

@@ -172,13 +172,13 @@ def test_models_and_outputs(folder: Path) -> None:
     ):
         refused("encode", model, "X.npy", "-o", "codes.npy", words=words)
         refused("search", model, "--database", "X.npy", "--queries", "Q.npy", words=words)
-        refused("export", model, "-o", "model.onnx", words=words)
+        refused("onnx", model, "-o", "model.onnx", words=words)
     assert ran == []
     refused("encode", "model", "X.npy", "-o", "codes.csv", words="codes.csv: codes are written as .npy or .parquet")
     refused("encode", "model", "X.npy", "-o", "X.npy", words="is an input of this command")
     refused("encode", "model", "X.npy", "-o", "model", words="is an input of this command")
     refused("encode", "model", "X.npy", "-o", "a/codes.npy", words="its folder does not exist")
-    refused("export", "model", "-o", "model.pb", words="a graph is written as .onnx")
+    refused("onnx", "model", "-o", "model.pb", words="a graph is written as .onnx")
     assert Path("model").read_bytes() == whole
 
 

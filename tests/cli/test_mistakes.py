@@ -31,7 +31,8 @@ WORKING: dict[str, list[str]] = {
     "evaluate": [
         "model", "--database", "X.npy", "--queries", "Q.npy", "--database-labels", "y.npy", "--query-labels", "yq.npy",
     ],
-    "export": ["model", "-o", "model.onnx"],
+    "export": ["codes.parquet", "--to", "usearch", "--path", "store"],
+    "onnx": ["model", "-o", "model.onnx"],
     "describe": ["model"],
     "duplicates": ["X.npy", "-o", "pairs.csv"],
     "compress": ["Q.npy", "-o", "new", "--page", "page.html"],
@@ -61,8 +62,8 @@ READERS: dict[str, list[str]] = {
     "queries of search": ["search", "model", "--database", "X.npy", "--queries", "FILE"],
     "labels of evaluate": ["evaluate", *WORKING["evaluate"], "--query-labels", "FILE"],
     "database labels of evaluate": ["evaluate", *WORKING["evaluate"], "--database-labels", "FILE"],
-    "model of export": ["export", "FILE", "-o", "model.onnx"],
-    "sample of export": ["export", "model", "--sample", "FILE", "-o", "model.onnx"],
+    "model of onnx": ["onnx", "FILE", "-o", "model.onnx"],
+    "sample of onnx": ["onnx", "model", "--sample", "FILE", "-o", "model.onnx"],
     "codes of export": ["export", "FILE", "--to", "usearch", "--path", "store"],
     "file of describe": ["describe", "FILE"],
     "features of duplicates": ["duplicates", "FILE", "-o", "pairs.csv"],
@@ -134,6 +135,7 @@ def _written_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.save("Q.npy", rows[:5])
         np.save("yq.npy", np.arange(5) % 4)
         LSH(n_bits=8, random_state=0).fit(rows).save("model")
+        invoke("encode", "model", "X.npy", "-o", "codes.parquet")
         many = np.random.default_rng(1).standard_normal((300, 6))
         compress(many, recall=0.3, families=["ranking_linear"], keep_floats=False).save("promise")
         np.savez_compressed("small.npz", X=many, y=np.arange(300) % 4)
@@ -212,7 +214,7 @@ def valued(command: click.Command) -> list[str]:
 
 @pytest.mark.parametrize("name", [name for name in main.commands if name != "demo"])
 def test_odd_values_of_every_option(folder: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for file in ("X.npy", "Q.npy", "y.npy", "yq.npy", "model", "small.npz", "graph.txt", "proof.json"):
+    for file in ("X.npy", "Q.npy", "y.npy", "yq.npy", "model", "small.npz", "graph.txt", "proof.json", "codes.parquet"):
         os.symlink(folder / file, tmp_path / file)
     monkeypatch.chdir(tmp_path)
     for option in valued(main.commands[name]):

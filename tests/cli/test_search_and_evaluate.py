@@ -1,4 +1,4 @@
-"""``hashlearn search``, ``evaluate`` and ``export`` give what the library gives."""
+"""``hashlearn search``, ``evaluate`` and ``onnx`` give what the library gives."""
 
 from __future__ import annotations
 
@@ -152,10 +152,10 @@ def test_labels_of_words_from_parquet(folder: Path) -> None:
     refused("evaluate", "model", *files, "yq.npy", "--database-labels", "lists.parquet::name", words=words)
 
 
-def test_export_writes_a_graph_that_was_compared(folder: Path) -> None:
+def test_onnx_writes_a_graph_that_was_compared(folder: Path) -> None:
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     pytest.importorskip("onnx", reason="onnx is not installed")
-    found = answer("export", "model", "-o", "model.onnx", "--sample", "Q.npy")
+    found = answer("onnx", "model", "-o", "model.onnx", "--sample", "Q.npy")
     assert (found["rows"], found["bits"], found["bytes"]) == (40, 480, (folder / "model.onnx").stat().st_size)
     session = runtime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
     codes = session.run(["codes"], {"features": X[QUERIES]})[0]

@@ -21,7 +21,7 @@ def test_kills_leave_nothing_mixed_and_nothing_half_written():
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
 
-        works.append("export")
+        works.append("onnx")
     except ImportError:
         pass
     command = [sys.executable, "-m", "benchmarks.kills", "--kills", str(KILLS), "--works", *works]

@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 @options.seed_option
 @options.sense_option
 @options.format_option
-@click.option(
-    "--proof",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="branch_and_bound: write the proof of optimality as JSON, gzipped if it ends in .gz, for bqp-verify.",
-)
+@options.file_option("--proof", "branch_and_bound: write the proof as JSON, gzipped if it ends in .gz, for bqp-verify.")
 @options.json_option
 @options.output_option(
     "Write the assignment: a line 'label value' for each variable; ±1 for sides and spins, 0 or 1 for a QUBO.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,25 +10,11 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
-from hashlearn.cli.fit import notices, rows_like
-from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import at_least, percent, seconds
 from hashlearn.pages.tables import text_table
 
-HEADER = (
-    "bytes",
-    "family",
-    "search",
-    "depth",
-    "codes",
-    "at least",
-    "rescored",
-    "at least",
-    "ms a query",
-    "fit, s",
-    "",
-)
+HEADER = ("bytes", "family", "search", "depth", "codes", "at least", "rescored", "at least", "ms a query", "fit, s", "")
 HOW_TO_READ = """\
 How to read it: "codes" is recall@{k} by code alone, "rescored" after the first {depth:,} are ranked again by the
 original vectors, which must be kept. "depth" says how many candidates are enough for {recall}. All "at least",
@@ -40,9 +24,7 @@ depths and the promise hold together."""
 @click.command("compress", short_help="The smallest code that keeps a tested promise about recall.")
 @options.features_argument
 @options.output_option("Where the model goes, with the promise inside.")
-@click.option(
-    "--page", type=click.Path(path_type=Path), metavar="FILE", help="An HTML page with the verdict, to look at."
-)
+@options.file_option("--page", "An HTML page with the verdict, to look at.")
 @click.option("--recall", type=float, default=0.95, help="Share of true neighbors that must be found.")
 @click.option("-k", type=int, default=10, help="Neighbors of each query.")
 @click.option("--confidence", type=float, default=0.99, help="At 0.99 at most 1 in 100 promises fails.")
@@ -75,7 +57,7 @@ def compress_command(
     seed: int,
     bar: ProgressBar,
     **settings: Any,
-) -> tuple[dict[str, Any], str]:
+) -> options.Answer:
     """Find the smallest binary code of FEATURES, a file of rows, whose search keeps a promised recall.
 
     The original vectors must be kept: a search rescores its best candidates with them, unless --codes-only is given.
@@ -94,37 +76,33 @@ def compress_command(
             raise InputError("--page: is the same file as --output; name another one")
     elif texts or query_texts or plan_for:
         raise InputError("--page: is missing; --texts, --query-texts and --plan-for are for the page")
-    began = time.perf_counter()
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        bar.begin("reading")
-        with refusals():
-            source = open_rows(features)
-        own = None if queries is None else rows_like(queries, source)
-        with refusals("--labels"):
-            y = None if labels is None else read_labels(labels)
-        shown = {
-            "texts": options.texts_for(texts, source.n_rows, "--texts"),
-            "query_texts": options.texts_for(query_texts, None if own is None else len(own), "--query-texts"),
-        }
-        with refusals(source.name):
-            plan = compress(
-                source,
-                y,
-                queries=own,
-                keep_floats=not codes_only,
-                families=families or None,
-                random_state=seed,
-                progress=bar,
-                **settings,
-            )
-        bar.begin("writing")
-        with refusals(f"--output {output}"):
-            plan.save(output)
-        if page is not None:
-            with refusals(f"--page {page}"):
-                plan.page(page, n_rows=plan_for, **shown)
-    spent = time.perf_counter() - began
+    bar.begin("reading")
+    with refusals():
+        source = open_rows(features)
+    own = None if queries is None else options.rows_like(queries, source)
+    with refusals("--labels"):
+        y = None if labels is None else read_labels(labels)
+    shown = {
+        "texts": options.texts_for(texts, source.n_rows, "--texts"),
+        "query_texts": options.texts_for(query_texts, None if own is None else len(own), "--query-texts"),
+    }
+    with refusals(source.name):
+        plan = compress(
+            source,
+            y,
+            queries=own,
+            keep_floats=not codes_only,
+            families=families or None,
+            random_state=seed,
+            progress=bar,
+            **settings,
+        )
+    bar.begin("writing")
+    with refusals(f"--output {output}"):
+        plan.save(output)
+    if page is not None:
+        with refusals(f"--page {page}"):
+            plan.page(page, n_rows=plan_for, **shown)
     certificate = plan.certificate
     report = {
         "model": str(output),
@@ -133,12 +111,10 @@ def compress_command(
         "bytes_per_row": plan.bytes_per_row,
         "certificate": asdict(certificate),
         "frontier": [asdict(row) for row in plan.frontier],
-        "seconds": spent,
-        "notes": notices(heard),
     }
     how = HOW_TO_READ.format(k=certificate.k, depth=certificate.max_depth, recall=percent(certificate.recall))
-    files = [("model", str(output)), *([] if page is None else [("page", str(page))]), ("seconds", seconds(spent))]
-    return report, f"{plan}\n\n{text_table(HEADER, [_row(row) for row in plan.frontier])}\n\n{how}\n\n{pairs(files)}"
+    files = [("model", str(output)), *([] if page is None else [("page", str(page))])]
+    return report, str(plan), text_table(HEADER, [_row(row) for row in plan.frontier]), how, files
 
 
 def _row(row: Any) -> tuple[str, ...]:
@@ -162,7 +138,7 @@ def _row(row: Any) -> tuple[str, ...]:
 @options.rows_option("--database", "Rows to search", required=True)
 @options.queries_option
 @options.answers
-def verify_command(model: Path, database: str, queries: str, bar: ProgressBar) -> tuple[dict[str, Any], str]:
+def verify_command(model: Path, database: str, queries: str, bar: ProgressBar) -> options.Answer:
     """Test the promise that hashlearn compress wrote into MODEL on new queries, and on the database as it is now.
 
     Exit code 0: the promise is kept, or these queries are too few to decide; 1: it is broken, or the test cannot be
@@ -172,16 +148,9 @@ def verify_command(model: Path, database: str, queries: str, bar: ProgressBar) -
 
     plan = options.loaded(model, bar, Compression.load)
     source = options.rows_for(plan.hasher, database, "--database")
-    query_source = options.rows_for(plan.hasher, queries, "--queries", like=source)
-    rows, asked = _read(source, "--database"), _read(query_source, "--queries")
+    asked = options.rows_for(plan.hasher, queries, "--queries", like=source)
+    rows, query_rows = options.read(source, "--database"), options.read(asked, "--queries")
     bar.begin("searching")
-    with warnings.catch_warnings(record=True) as heard, refusals():
-        warnings.simplefilter("always")
-        found = verify(plan, rows, asked)
-    report = {"model": str(model), **asdict(found), "ok": found.kept is not False, "notes": notices(heard)}
-    return report, str(found)
-
-
-def _read(source: Any, flag: str) -> Any:
-    with refusals(flag):
-        return source.read()
+    with refusals():
+        verification = verify(plan, rows, query_rows)
+    return {"model": str(model), **asdict(verification), "ok": verification.kept is not False}, str(verification)

@@ -35,7 +35,7 @@ other two scores count images of the same digit. Labels keep classes; RankingHas
 @click.option("--bits", "n_bits", type=click.IntRange(1, 256), default=16, help="Code length.")
 @options.output_option("Where the page goes.", "hashlearn-demo.html")
 @options.answers
-def demo_command(seed: int, n_bits: int, output: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
+def demo_command(seed: int, n_bits: int, output: Path, bar: ProgressBar) -> options.Answer:
     """Learn binary codes for handwritten digits, with and without labels, beside plain sign codes. Under a minute."""
     from hashlearn.experiments.bench import digits
 

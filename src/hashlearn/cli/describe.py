@@ -11,14 +11,13 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import one_line, refusals
-from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress import ProgressBar
 
 
 @click.command("describe", short_help="What a model is and what it was learned from; codes, indexes.")
 @click.argument("file", type=click.Path(path_type=Path))
 @options.answers
-def describe_command(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
+def describe_command(file: Path, bar: ProgressBar) -> options.Answer:
     """Describe FILE: a model, codes (Parquet or npy) or an index of HammingIndex.
 
     A model: class and changed parameters, what it was learned from, size, digest, and its promise if hashlearn compress
@@ -29,7 +28,7 @@ def describe_command(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]
     return described(file, bar)
 
 
-def _way(file: Path) -> Callable[[Path, ProgressBar], tuple[dict[str, Any], str]]:
+def _way(file: Path) -> Callable[[Path, ProgressBar], options.Answer]:
     """How to describe it, by its ending or its first bytes."""
     from hashlearn.core.container import has_kind
     from hashlearn.search.index import FILE
@@ -41,7 +40,7 @@ def _way(file: Path) -> Callable[[Path, ProgressBar], tuple[dict[str, Any], str]
     return _index if has_kind(file, FILE) else _model
 
 
-def _model(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
+def _model(file: Path, bar: ProgressBar) -> options.Answer:
     from hashlearn.persistence import load_with_description
 
     hasher, about = options.loaded(file, bar, load_with_description)
@@ -60,7 +59,7 @@ def _model(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
         ("digest", about["digest"]),
         ("promise", _promise(file, hasher, about)),
     ]
-    return report, pairs(lines)
+    return report, lines
 
 
 def _promise(file: Path, hasher: Any, about: dict[str, Any]) -> str:
@@ -76,7 +75,7 @@ def _promise(file: Path, hasher: Any, about: dict[str, Any]) -> str:
         return f"not valid: {one_line(error)}" if "certificate" in promise else json.dumps(promise)
 
 
-def _codes(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
+def _codes(file: Path, bar: ProgressBar) -> options.Answer:
     from hashlearn.files import describe_codes
 
     with refusals():
@@ -87,10 +86,10 @@ def _codes(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
     lines = [("codes", f"{about.rows:,} of {bits} bits"), *_about_ids(about.id_type)]
     if about.fields:
         lines.append(("columns", ", ".join(about.fields)))
-    return report, pairs([*lines, ("file", f"{size:,} bytes"), ("model", _made_by(about.model, about.model_name))])
+    return report, [*lines, ("file", f"{size:,} bytes"), ("model", _made_by(about.model, about.model_name))]
 
 
-def _index(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
+def _index(file: Path, bar: ProgressBar) -> options.Answer:
     from hashlearn.search import HammingIndex
 
     bar.begin("loading the index")
@@ -106,7 +105,7 @@ def _index(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
         ("file", f"{size:,} bytes"),
         ("model", _made_by(index.model, None)),
     ]
-    return report, pairs(lines)
+    return report, lines
 
 
 def _about_ids(id_type: str | None) -> list[tuple[str, str]]:

@@ -29,9 +29,7 @@ ENDINGS = (".csv", ".npy", ".parquet")
 @click.option("--max-pairs", type=int, default=10_000_000, help="More pairs are refused.")
 @options.seed_option
 @options.answers
-def duplicates_command(
-    features: str, output: Path, seed: int, bar: ProgressBar, **settings: Any
-) -> tuple[dict[str, Any], str]:
+def duplicates_command(features: str, output: Path, seed: int, bar: ProgressBar, **settings: Any) -> options.Answer:
     """Write all pairs of rows of FEATURES with a cosine of at least --similarity.
 
     Rows are numbered from 0. Floats verify every pair. The answer says what is promised about missed ones.

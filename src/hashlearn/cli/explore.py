@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +9,7 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
-from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress import ProgressBar
-from hashlearn.pages.formatting import seconds
 
 
 @click.command("explore", short_help="An HTML page to look through rows by their codes, in the browser alone.")
@@ -36,7 +32,7 @@ def explore_command(
     labels: str | None,
     bar: ProgressBar,
     **settings: Any,
-) -> tuple[dict[str, Any], str]:
+) -> options.Answer:
     """Write a page with a map of the rows of FEATURES, in which a click shows the nearest rows by their codes.
 
     The page is one file, needs no server and makes no request.
@@ -45,7 +41,6 @@ def explore_command(
     from hashlearn.files import read_images
 
     options.require_place(output, model, features, texts, images, labels)
-    began = time.perf_counter()
     hasher = options.loaded(model, bar)
     source = options.rows_for(hasher, features, "")
     shown = {"texts": options.texts_for(texts, source.n_rows, "--texts")}
@@ -53,15 +48,13 @@ def explore_command(
         shown["images"] = None if images is None else read_images(images)
     classes = options.labels_for(labels, source)
     ids = None if source.columns.id is None else options.ids_of(source, "", distinct=False)
-    with warnings.catch_warnings(), refusals():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")  # `rows_for` has compared them
+    with refusals():
         page = write_page(hasher, source, output, labels=classes, ids=ids, progress=bar, **shown, **settings)
-    spent = time.perf_counter() - began
-    report = {"model": str(model), "page": str(output), **page._asdict(), "seconds": spent}
+    report = {"model": str(model), "page": str(output), **page._asdict()}
     del report["path"]
     lines = [("page", f"{output}  ({page.bytes:,} bytes)"), ("rows", f"{page.n_rows:,}, {page.n_bits} bits each")]
     for name, given, held in (("texts", texts, page.n_texts), ("images", images, page.n_images)):
         if given is not None:
             limit = "" if held == page.n_rows else "; a larger --max-bytes allows more"
             lines.append((name, f"of {held:,} rows{limit}"))
-    return report, pairs([*lines, ("seconds", seconds(spent))])
+    return report, lines

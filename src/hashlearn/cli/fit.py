@@ -1,27 +1,22 @@
 """``hashlearn fit FEATURES -o MODEL``: learn a hasher from files and write it as one safe file.
 
-`samples`, `rows_like`, `notices` and `described` are shared with other commands.
+`Samples` is shared with tune.
 """
 
 from __future__ import annotations
 
 import json
-import time
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import InputError, one_line, refusals
-from hashlearn.cli.options import require_place
-from hashlearn.cli.text_tables import pairs
+from hashlearn.cli.exits import InputError, refusals
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import ProgressBar
-from hashlearn.pages.formatting import percent, seconds
+from hashlearn.pages.formatting import percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,56 +58,49 @@ def fit_command(
     notes: str,
     bar: ProgressBar,
     **named: Any,
-) -> tuple[dict[str, Any], str]:
+) -> options.Answer:
     """Learn a hasher from FEATURES, a file of rows, and write it to a model file.
 
     Without labels codes keep the nearest rows (ranking), with labels they keep classes together (two_step). To group
     similar rows without labels take --method two_step. The model file takes its place whole or not at all.
     """
     named = {name: value for name, value in named.items() if value is not None}
-    parameters = _given(settings)
+    parameters = _parameters(settings)
     why = None
     if method is None:
         method, why = _default_method(labels, queries, [*named, *parameters])
     hasher = _configured(method, n_bits, named, parameters, seed)
     if queries is not None and method != "ranking":
         raise InputError(f"--queries: method {method!r} does not learn from queries; --method ranking does")
-    require_place(output, queries)
-    with samples(features, labels, output, bar) as given:
-        with refusals():
-            rows = given.source.read()
-        asked = {} if queries is None else {"queries": rows_like(queries, given.source)}
+    options.require_place(output, queries)
+    samples = Samples.read(features, labels, output, bar)
+    extra = {} if queries is None else {"queries": options.rows_like(queries, samples.source)}
+    reports_progress = "progress" in hasher.get_params()
+    with refusals():
+        rows = samples.source.read()
         bar.begin("learning")
-        if "progress" in hasher.get_params():
+        if reports_progress:
             hasher.set_params(progress=bar)
-        began = time.perf_counter()
-        with refusals():
-            hasher.fit(rows, given.y, **asked)
-        spent = time.perf_counter() - began
-        if "progress" in hasher.get_params():
+        hasher.fit(rows, samples.y, **extra)
+        if reports_progress:
             hasher.set_params(progress=None)
-        report = given.save(hasher, output, notes)
-    remarks = notices(given.heard)
+    report, learned = samples.save(hasher, output, bar, notes)
+    remarks = []
     if labels is not None and not hasher._learns_from_labels:
         remarks.append(f"method {method!r} learns without labels: --labels was not used")
-    if getattr(getattr(hasher, "inference_report_", None), "out_of_time", False):
+    inference = getattr(hasher, "inference_report_", None)
+    if getattr(inference, "out_of_time", False):
         remarks.append("the time limit shortened the inference of codes; some bits are less well solved")
-    report |= {"method": method, "why": why, "seed": seed, "seconds": spent, "notes": remarks, **_what_ran(hasher)}
-    model, learned = described(report)
-    taken = f"{method}, {hasher.n_bits} bits" + (f"; chosen because {why}" if why else "")
-    ran = [(name.replace("_", " "), words) for name, words in _what_ran(hasher).items()]
-    lines = [model, ("method", taken), *ran, learned]
+    # What solver and hash function, "auto" for example, became.
+    ran = (inference and {"solver": inference.method, "hash_function": hasher.hash_functions_.description}) or {}
+    report |= {"method": method, "why": why, "seed": seed, "notes": remarks, **ran}
+    reason = f"; chosen because {why}" if why else ""
+    lines = [learned[0], ("method", f"{method}, {hasher.n_bits} bits{reason}")]
+    lines += [*((name.replace("_", " "), words) for name, words in ran.items()), learned[1]]
     if method == "ranking":
         report["ranking"] = _ranking(hasher.ranking_report_)
         lines += _ranking_lines(hasher.ranking_report_)
-    return report, pairs([*lines, ("seconds", seconds(spent))])
-
-
-def _what_ran(hasher: Any) -> dict[str, str]:
-    """What solver and hash function, "auto" for example, became."""
-    if not hasattr(hasher, "inference_report_"):
-        return {}
-    return {"solver": hasher.inference_report_.method, "hash_function": hasher.hash_functions_.description}
+    return report, lines
 
 
 def _default_method(labels: str | None, queries: str | None, asked: Sequence[str]) -> tuple[str, str]:
@@ -134,7 +122,7 @@ def _default_method(labels: str | None, queries: str | None, asked: Sequence[str
     return first, f"there are {'no ' if labels is None else ''}labels"
 
 
-def _configured(method: str, n_bits: int | None, named: dict[str, Any], given: dict[str, Any], seed: int) -> Any:
+def _configured(method: str, n_bits: int | None, named: dict[str, Any], parameters: dict[str, Any], seed: int) -> Any:
     """The unfitted hasher, with the parameters that options of the same name and --set give."""
     from hashlearn.hashers import HASHERS
 
@@ -142,42 +130,27 @@ def _configured(method: str, n_bits: int | None, named: dict[str, Any], given: d
         require_choice(method, "--method", HASHERS)
     kind = HASHERS[method]
     known = kind._get_param_names()
-    for name in (*named, *given):
+    for name in (*named, *parameters):
         if name not in known:
-            option = "--set" if name in given else f"--{name.replace('_', '-')}"
+            option = "--set" if name in parameters else f"--{name.replace('_', '-')}"
             raise InputError(f"{option}: method {method!r} has no {name}; it has {', '.join(known)}")
     seeded = {"random_state": seed} if "random_state" in known else {}
     length = {} if n_bits is None else {"n_bits": n_bits}
-    return kind(**{**length, **seeded, **named, **given})
+    return kind(**{**length, **seeded, **named, **parameters})
 
 
-def _given(settings: tuple[str, ...]) -> dict[str, Any]:
+def _parameters(settings: tuple[str, ...]) -> dict[str, Any]:
     """The values of --set: JSON if they can be read as such, else text."""
-    found = {}
+    parameters = {}
     for setting in settings:
         name, separator, text = setting.partition("=")
         if not separator or not name:
             raise InputError(f"--set: must be NAME=VALUE, got {setting!r}")
         try:
-            found[name] = json.loads(text)
+            parameters[name] = json.loads(text)
         except ValueError:
-            found[name] = text
-    return found
-
-
-def rows_like(address: str, source: RowSource) -> Any:
-    """Rows of queries, in memory, with the columns of the source."""
-    from hashlearn.files import open_rows
-    from hashlearn.files.encoding import require_same_names
-
-    with refusals("--queries"):
-        queries = open_rows(address, names=source.names)
-        if queries.n_features != source.n_features:
-            raise ValueError(
-                f"{address}: has {queries.n_features} feature(s) a row, {source.name} has {source.n_features}"
-            )
-        require_same_names(queries, source)
-        return queries.read()
+            parameters[name] = text
+    return parameters
 
 
 def _ranking(report: RankingReport) -> dict[str, Any]:
@@ -201,57 +174,41 @@ def _ranking_lines(report: RankingReport) -> list[tuple[str, str]]:
 
 
 class Samples(NamedTuple):
-    """What to learn from, and what is shown and heard meanwhile."""
+    """What to learn from."""
 
     source: RowSource  # not yet in memory
     y: NDArray[Any] | None
-    bar: ProgressBar
-    heard: list[warnings.WarningMessage]
 
-    def save(self, hasher: Any, output: Path, notes: str = "") -> dict[str, Any]:
-        """Write the model, with the names of its columns if the file has them. Returns the first part of the report."""
+    @classmethod
+    def read(cls, features: str, labels: str | None, output: Path, bar: ProgressBar) -> Samples:
+        """Open the files, once it is clear that ``output`` can be written."""
+        from hashlearn.files import open_rows
+
+        options.require_place(output, features, labels)
+        bar.begin("reading")
+        with refusals():
+            source = open_rows(features)
+        return cls(source, options.labels_for(labels, source))
+
+    def save(
+        self, hasher: Any, output: Path, bar: ProgressBar, notes: str = ""
+    ) -> tuple[dict[str, Any], options.Lines]:
+        """Write the model, with the names of its columns if the file has them. Returns the first parts of an answer."""
         import numpy as np
 
         if self.source.names is not None:
             hasher.feature_names_in_ = np.array(self.source.names, dtype=object)
-        self.bar.begin("writing")
+        bar.begin("writing")
         with refusals(f"--output {output}"):
             hasher.save(output, notes=notes)
-        return {
+        n_rows, n_features, size = self.source.n_rows, self.source.n_features, output.stat().st_size
+        report = {
             "model": str(output),
             "n_bits": hasher.n_bits,
-            "n_samples": self.source.n_rows,
-            "n_features": self.source.n_features,
+            "n_samples": n_rows,
+            "n_features": n_features,
             "labels": self.y is not None,
-            "bytes": output.stat().st_size,
+            "bytes": size,
         }
-
-
-@contextmanager
-def samples(features: str, labels: str | None, output: Path, bar: ProgressBar) -> Iterator[Samples]:
-    """Open the files, and record warnings while the block runs."""
-    from hashlearn.files import open_rows
-
-    require_place(output, features, labels)
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        bar.begin("reading")
-        with refusals():
-            source = open_rows(features)
-        yield Samples(source, options.labels_for(labels, source), bar, heard)
-
-
-def notices(heard: Iterable[warnings.WarningMessage]) -> list[str]:
-    """Each warning once, as one line."""
-    return list(dict.fromkeys(one_line(warning.message) for warning in heard))
-
-
-def described(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """The model and its samples, in words.
-
-    >>> described({"model": "m", "bytes": 4096, "n_samples": 5000, "n_features": 784, "labels": False})
-    [('model', 'm  (4,096 bytes)'), ('learned from', '5,000 rows of 784 features, without labels')]
-    """
-    rows = f"{report['n_samples']:,} rows of {report['n_features']:,} features"
-    model = f"{report['model']}  ({report['bytes']:,} bytes)"
-    return [("model", model), ("learned from", f"{rows}, {'with' if report['labels'] else 'without'} labels")]
+        learned = f"{n_rows:,} rows of {n_features:,} features, with{'out' if self.y is None else ''} labels"
+        return report, [("model", f"{output}  ({size:,} bytes)"), ("learned from", learned)]

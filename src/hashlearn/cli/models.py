@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, Interrupted, refusals
-from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress import ProgressBar
-from hashlearn.pages.formatting import percent, seconds
+from hashlearn.pages.formatting import percent
 
 
 @click.command("encode", short_help="Packed codes of a file of any size; resumable.")
@@ -33,7 +31,7 @@ def encode_command(
     keep: str | None,
     batch_rows: int | None,
     bar: ProgressBar,
-) -> tuple[dict[str, Any], str]:
+) -> options.Answer:
     """Write the packed codes of FEATURES, a file of rows of any size, in batches.
 
     Codes are kept batch by batch beside the output: after Ctrl-C or a kill the same command goes on, and the file comes
@@ -46,29 +44,26 @@ def encode_command(
     hasher = options.loaded(model, bar)
     kept = keep.split(",") if keep else []
     source = options.rows_for(hasher, features, "", id_column=False if number_rows else id_column, keep=kept)
-    began = time.perf_counter()
     try:
         with refusals():
             done = encode_file(hasher, source, output, batch_rows=batch_rows, model_name=model.name, progress=bar)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. The same command goes on where this one stopped.") from None
-    spent = time.perf_counter() - began
     resumed = f", {done.resumed_rows:,} of them from before" if done.resumed_rows else ""
     ids = "row numbers" if done.id_column is None else f"column {done.id_column!r}"
-    text = [
+    lines = [
         ("codes", f"{output}  ({done.bytes:,} bytes)"),
         ("rows", f"{done.rows:,} of {done.n_bits} bits{resumed}"),
         ("ids", ids + (f", kept {keep}" if keep else "")),
         ("sha256", done.sha256),
-        ("seconds", seconds(spent)),
     ]
     notes = []
     if source.columns.id is not None and done.id_column is None:
         notes.append(f"the ids in column {source.columns.id!r} were not kept; write .parquet to keep them")
     elif done.id_column is None and not number_rows and _has_other_ids(source, features):
         notes.append("column 'id' holds neither integers nor text nor UUIDs, so ids are row numbers")
-    report = {"output": str(output), **done._asdict(), "kept": kept, "seconds": spent, "notes": notes}
-    return report, pairs(text)
+    report = {"output": str(output), **done._asdict(), "kept": kept, "notes": notes}
+    return report, lines
 
 
 def _has_other_ids(source: Any, features: str) -> bool:
@@ -113,7 +108,7 @@ def evaluate_command(
     batch_rows: int | None,
     bar: ProgressBar,
     **conventions: Any,
-) -> tuple[dict[str, Any], str]:
+) -> options.Answer:
     """Score a Hamming ranking of the database for each query. Rows are relevant when they share a label.
 
     Labels are classes (n,), numbers or text, or 0/1 indicators (n, n_labels). All scores are fractions in [0, 1] in
@@ -145,4 +140,4 @@ def evaluate_command(
     curve = {name: getattr(found.curve, name)[: hasher.n_bits + 1].tolist() for name in ("precision", "recall")}
     counts = f"{len(wanted):,} queries, {len(codes):,} database rows, {hasher.n_bits} bits"
     rows = [(titles[name], percent(score, 3)) for name, score in scores.items() if score is not None]
-    return {**about, **conventions, **scores, "curve": curve}, pairs([("of", counts), *rows])
+    return {**about, **conventions, **scores, "curve": curve}, [("of", counts), *rows]

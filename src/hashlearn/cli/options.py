@@ -5,15 +5,19 @@ from __future__ import annotations
 import functools
 import json
 import os
+import time
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 from click.shell_completion import CompletionItem
 
 from hashlearn.cli.exits import FAILED, InputError, one_line, refusals
+from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress import ProgressBar
+from hashlearn.pages.formatting import seconds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
 
     from hashlearn.files import RowSource
     from hashlearn.search.ids import IdArray
+
+Lines: TypeAlias = list[tuple[str, str]]  # names and texts, printed in two columns
+Answer: TypeAlias = tuple[dict[str, Any], *tuple[str | Lines, ...]]  # a report for programs, paragraphs for people
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 features_argument = click.argument("features", metavar="FEATURES")
@@ -49,6 +56,11 @@ def output_option(what: str, default: str | None = None, *, required: bool = Tru
     return click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help=what, **settings)
 
 
+def file_option(flag: str, what: str) -> Callable[..., Any]:
+    """A further file to write, or a store."""
+    return click.option(flag, type=click.Path(path_type=Path), metavar="FILE", help=what)
+
+
 class _NamedOption(click.Option):
     """An option for a name in a registry: help and shell completion list the names. Only these two import it."""
 
@@ -71,7 +83,7 @@ class _NamedOption(click.Option):
             "hash functions": ["auto", *hash_functions.HASH_FUNCTIONS],
             "solvers of one problem": bqp.METHODS,
             "problem formats": FORMATS,
-            "places": ["onnx", *STORES],
+            "stores": STORES,
         }
         return list(known[self.registry])
 
@@ -137,6 +149,21 @@ def rows_for(
         return source
 
 
+def rows_like(address: str, source: RowSource) -> Any:
+    """Rows of queries, in memory, with the columns of the source."""
+    from hashlearn.files import open_rows
+    from hashlearn.files.encoding import require_same_names
+
+    with refusals("--queries"):
+        queries = open_rows(address, names=source.names)
+        if queries.n_features != source.n_features:
+            raise ValueError(
+                f"{address}: has {queries.n_features} feature(s) a row, {source.name} has {source.n_features}"
+            )
+        require_same_names(queries, source)
+        return queries.read()
+
+
 def codes_for(
     hasher: Any,
     model: Path,
@@ -164,6 +191,12 @@ def codes_for(
     with refusals(option):
         found = encode_rows(hasher, source, batch_rows=batch_rows, progress=bar)
     return found, lambda: ids_of(source, option)
+
+
+def read(source: RowSource, option: str) -> Any:
+    """All rows of a file, in memory."""
+    with refusals(option):
+        return source.read()
 
 
 def ids_of(source: RowSource, option: str, *, distinct: bool = True) -> IdArray:
@@ -225,25 +258,37 @@ def write_output(output: Path, text: str) -> None:
         write_atomically(output, [text.encode()])
 
 
-def answers(command: Callable[..., tuple[dict[str, Any], str]]) -> Callable[..., None]:
-    """Give a command --json, --quiet and a progress ``bar``, and print the report or the text that it returns.
+def answers(command: Callable[..., Answer]) -> Callable[..., None]:
+    """Give a command --json, --quiet and a progress ``bar``, and print the report or the paragraphs that it returns.
 
-    A report whose ``ok`` is False ends the command with exit code 1.
+    The report gets the seconds of the command and its warnings, each once, as notes. A report whose ``ok`` is False
+    ends the command with exit code 1.
     """
 
     @json_option
     @quiet_option
     @functools.wraps(command)
     def run(*args: Any, as_json: bool, quiet: bool, **values: Any) -> None:
-        with ProgressBar(quiet) as bar:
-            report, text = command(*args, bar=bar, **values)
-        for note in report.get("notes", ()):
+        began = time.perf_counter()
+        with ProgressBar(quiet) as bar, warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            warnings.filterwarnings("ignore", "X does not have valid feature names")  # `rows_for` compares them
+            report, *paragraphs = command(*args, bar=bar, **values)
+        spent = time.perf_counter() - began
+        report = {"seconds": spent, **report, "notes": [*notices(heard), *report.get("notes", ())]}
+        for note in report["notes"]:
             click.echo(f"Note: {note}", err=True)
-        show(as_json, report, text)
+        texts = [part if isinstance(part, str) else pairs([*part, ("seconds", seconds(spent))]) for part in paragraphs]
+        show(as_json, report, "\n\n".join(texts))
         if not report.get("ok", True):
             raise click.exceptions.Exit(FAILED)
 
     return run
+
+
+def notices(heard: Iterable[warnings.WarningMessage]) -> list[str]:
+    """Each warning once, as one line."""
+    return list(dict.fromkeys(one_line(str(warning.message)) for warning in heard))
 
 
 def show(as_json: bool, report: dict[str, Any], text: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,11 +16,9 @@ from hashlearn.core.progress import ProgressBar
 @click.argument("folder", type=click.Path(path_type=Path))
 @options.output_option("Where the page goes.", "report.html")
 @click.option("--title", help="Heading of the page.")
-@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="The tables as CSV, too.")
+@options.file_option("--csv", "The tables as CSV, too.")
 @options.answers
-def report_command(
-    folder: Path, output: Path, title: str | None, csv_file: Path | None, bar: ProgressBar
-) -> tuple[dict[str, Any], str]:
+def report_command(folder: Path, output: Path, title: str | None, csv: Path | None, bar: ProgressBar) -> options.Answer:
     """Show the results that ``hashlearn bench`` stored in FOLDER, beside the paper's where the paper has them.
 
     The page needs no network and no script. Exit code 2 means bad input: no results, damaged ones, or ones that
@@ -33,9 +30,9 @@ def report_command(
 
     bar.begin("reading results")
     options.require_place(output)
-    if csv_file is not None:
-        options.require_place(csv_file, option="--csv")
-        if os.path.realpath(csv_file) == os.path.realpath(output):
+    if csv is not None:
+        options.require_place(csv, option="--csv")
+        if os.path.realpath(csv) == os.path.realpath(output):
             raise InputError("--output and --csv name the same file; name one for each")
     with refusals():
         found = results.read(folder)
@@ -43,8 +40,8 @@ def report_command(
     options.write_output(output, page)
     report = {"output": str(output), "cells": len(found.cells), "missing": len(found.missing)}
     text = f"{len(found.cells):,} cells shown, {len(found.missing):,} missing."
-    if csv_file is not None:
-        options.write_output(csv_file, as_csv(found))
-        report["csv"] = str(csv_file)
-        text += f" csv: {csv_file}."
+    if csv is not None:
+        options.write_output(csv, as_csv(found))
+        report["csv"] = str(csv)
+        text += f" csv: {csv}."
     return report, f"{text} To look at: {output}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ def search_command(
     metric: str,
     batch_rows: int | None,
     bar: ProgressBar,
-) -> tuple[dict[str, Any], str]:
+) -> options.Answer:
     """Encode the queries, and the database if it is given as rows, and search it by Hamming distance.
 
     Each line is a query: its id, then the ids of the nearest rows of the database with their distances in bits, nearest
@@ -126,8 +125,7 @@ def _require_same_rows(vectors: Any, ids: Any) -> None:
 
 
 def _margins(hasher: Any, rows: Any) -> Any:
-    with refusals("--queries"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared
+    with refusals("--queries"):
         return hasher.decision_function(rows)
 
 

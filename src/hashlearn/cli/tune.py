@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
+import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
-from hashlearn.cli.fit import described, notices, samples
-from hashlearn.cli.text_tables import number, pairs
+from hashlearn.cli.fit import Samples
+from hashlearn.cli.text_tables import number
 from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import seconds as seconds_text
 from hashlearn.pages.tables import text_table
@@ -41,7 +41,7 @@ def tune_command(
     held_out: float,
     seed: int,
     bar: ProgressBar,
-) -> tuple[dict[str, Any], str]:
+) -> options.Answer:
     """Choose target and hash function for FEATURES, a file of rows, and write the best to a model file.
 
     The defaults are tried first, then one change of them at a time. The score of held-out rows is mean average
@@ -49,27 +49,25 @@ def tune_command(
     """
     from hashlearn.hashers import tune
 
-    with samples(features, labels, output, bar) as given:
-        warned = list(given.heard)
+    samples = Samples.read(features, labels, output, bar)
+    with warnings.catch_warnings(record=True) as heard:
 
         def tried(progress: Progress) -> None:
-            given.heard.clear()  # warnings of a trial are not warnings of the model
+            heard.clear()  # warnings of a trial are not warnings of the model
             bar.begin(f"{progress.done} of {progress.total} tried")
 
         bar.begin("trying the defaults")
-        began = time.perf_counter()
         with refusals():
             tuned = tune(
-                given.source.read(),
-                given.y,
+                samples.source.read(),
+                samples.y,
                 n_bits=n_bits,
                 seconds=seconds,
                 held_out=held_out,
                 random_state=seed,
                 progress=tried,
             )
-        spent = time.perf_counter() - began
-        report = given.save(tuned.hasher, output)
+    report, learned = samples.save(tuned.hasher, output, bar)
     report |= {
         "seed": seed,
         "held_out": held_out,
@@ -77,27 +75,18 @@ def tune_command(
         "trials": [asdict(trial) for trial in tuned.trials],
         "best": tuned.trials.index(tuned.best),
         "stopped": tuned.stopped,
-        "seconds": spent,
-        "notes": notices([*warned, *given.heard]),
+        "notes": options.notices(heard),
     }
-    return report, _text(report, seconds)
-
-
-def _text(report: dict[str, Any], budget: float) -> str:
     rows = [
         [
-            ", ".join(f"{name}={value}" for name, value in trial["changes"].items()) or "none",
-            f"{trial['score']:.4f}",
-            seconds_text(trial["seconds"]),
-            "best" if place == report["best"] else "",
+            ", ".join(f"{name}={value}" for name, value in trial.changes.items()) or "none",
+            f"{trial.score:.4f}",
+            seconds_text(trial.seconds),
+            "best" if trial is tuned.best else "",
         ]
-        for place, trial in enumerate(report["trials"])
+        for trial in tuned.trials
     ]
-    lines = [
-        ("score", f"{report['metric']}, {number(100.0 * report['held_out'], 3)} % of the rows held out"),
-        *described(report),
-        ("seconds", seconds_text(report["seconds"])),
-    ]
-    if report["stopped"]:
-        lines.append(("stopped", f"after {number(budget)} seconds, with trials left"))
-    return text_table(["changes from the defaults", "score", "seconds", ""], rows) + "\n\n" + pairs(lines)
+    table = text_table(["changes from the defaults", "score", "seconds", ""], rows)
+    score = f"{report['metric']}, {number(100.0 * held_out, 3)} % of the rows held out"
+    stopped = [("stopped", f"after {number(seconds)} seconds, with trials left")] if tuned.stopped else []
+    return report, table, [("score", score), *learned, *stopped]
