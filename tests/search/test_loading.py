@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hashlearn.search import arrow
 from hashlearn.search.about import About
 from hashlearn.search.arrow import to_arrow
-from hashlearn.search.stores import PostgresStore, SqliteVecStore, Store, export_codes, load_codes, sqlite_vec
+from hashlearn.search.stores import PostgresStore, SqliteVecStore, Store, export_codes, sqlite_vec
 from tests.search import server
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
@@ -34,6 +35,11 @@ FIELDS: dict[str, list[Any]] = {
 }
 SQL = ("postgres", "sqlite_vec")
 Place = Callable[[], tuple[Any, ...]]
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow, "BATCH_ROWS", BATCH)
 
 
 @pytest.fixture(params=SQL)
@@ -81,7 +87,7 @@ def test_a_file_and_a_table_become_a_store(name: str, place: Any, kind: str, tmp
     path, told = tmp_path / "codes.parquet", []
     table = to_arrow(CODES, IDS[kind], 33, model="a" * 64, fields=FIELDS)
     engine("pyarrow.parquet").write_table(table, path, row_group_size=170)
-    done = export_codes(path, name, place[0], table=place[1], batch_rows=BATCH, progress=told.append)
+    done = export_codes(path, name, place[0], table=place[1], progress=told.append)
     assert done == N
     assert [(step.done, step.total) for step in told][-1] == (N, N)
     assert len(told) >= N // BATCH
@@ -89,7 +95,7 @@ def test_a_file_and_a_table_become_a_store(name: str, place: Any, kind: str, tmp
         assert (store.id_type, store.model, list(store.fields)) == (kind, "a" * 64, list(FIELDS))
         assert_whole(store, IDS[kind])
         assert store.remove(IDS[kind][:N:2]) == N // 2
-        assert load_codes(store, table.slice(0, N), batch_rows=BATCH) == N  # half of them replace rows
+        assert store.load(table.slice(0, N)) == N  # half of them replace rows
         assert_whole(store, IDS[kind])
     with pytest.raises(ValueError, match=r"ids must be new, but .* is in .* already \("):
         export_codes(path, name, place[0], table=place[1], duplicates="refuse")
@@ -107,20 +113,22 @@ def test_a_load_that_ends_early_leaves_the_store_as_it_was(open_store: Opener, p
     with open_store(33, id_type="string") as store:
         store.upsert(CODES[:2] & 0, IDS["string"][:2])
         with pytest.raises((Stop, RuntimeError)):  # LanceDB has an error of its own
-            load_codes(store, path, batch_rows=BATCH, progress=stop)
+            store.load(path, progress=stop)
         assert len(store) == 2
         assert store.search(CODES[:1] & 0, 2).distances.tolist() == [[0, 0]]
-        assert load_codes(store, path, batch_rows=77) == N
+        assert store.load(path) == N
         assert_whole(store, IDS["string"])
 
 
 KILLED = """
 import os, signal, sys
+from hashlearn.search import arrow
+arrow.BATCH_ROWS = 300
 from hashlearn.search.stores import export_codes
 def kill(step):
     if step.done >= 600:
         os.kill(os.getpid(), signal.SIGKILL)
-export_codes(*sys.argv[1:4], table=sys.argv[4], batch_rows=300, progress=kill, fields=[])
+export_codes(*sys.argv[1:4], table=sys.argv[4], progress=kill, fields=[])
 """
 
 
@@ -133,7 +141,7 @@ def test_a_kill_leaves_the_store_as_it_was(name: str, place: Any, path: Path) ->
     with opened(name, place) as store:
         assert len(store) == 2
         assert store.search(CODES[:1] & 0, 2).distances.tolist() == [[0, 0]]
-        assert load_codes(store, path) == N
+        assert store.load(path) == N
         assert_whole(store, IDS["string"])
 
 
@@ -149,7 +157,7 @@ def test_two_loads_at_once(name: str, place: Any, path: Path, monkeypatch: pytes
             except BlockingIOError as error:
                 refused.append(str(error))
 
-    export_codes(path, name, place[0], table=place[1], batch_rows=BATCH, progress=second, fields=[])
+    export_codes(path, name, place[0], table=place[1], progress=second, fields=[])
     with opened(name, place) as store:
         if name == "postgres":
             assert (len(store), refused) == (N + 10, [])
@@ -166,7 +174,7 @@ def test_an_id_twice_in_the_source_is_refused_by_name(name: str, place: Any, kin
     twice = engine("pyarrow").concat_tables([table, table.slice(7, 1)])
     with opened(name, place, id_type=kind) as store:
         with pytest.raises(ValueError, match=f"distinct, got {re.escape(repr(ids[7]))} at row 7 and again at row {N}"):
-            load_codes(store, twice, batch_rows=BATCH)
+            store.load(twice)
         assert len(store) == 0
 
 
@@ -175,9 +183,9 @@ def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, 
     good = to_arrow(CODES[:3], ["a", "b", "c"], 33, model="a" * 64, fields={"year": [1, 2, 3]})
     with opened(name, place, id_type="string", fields={"year": int}, model="a" * 64) as store:
         for source, error, message in [
-            (to_arrow(CODES[:3] & 0, ["a", "b", "c"], 40), ValueError, "has codes of 40 bits, and .* of 33"),
-            (to_arrow(CODES[:3], [1, 2, 3], 33), TypeError, "ids that are integers, and .* ids that are text"),
-            (to_arrow(CODES[:3], ["a", "b", "c"], 33), ValueError, "has no column 'year' of integer"),
+            (to_arrow(CODES[:3] & 0, ["a", "b", "c"], 40), ValueError, "have codes of 40 bits, and .* of 33"),
+            (to_arrow(CODES[:3], [1, 2, 3], 33), TypeError, "have ids that are integers, and .* ids that are text"),
+            (to_arrow(CODES[:3], ["a", "b", "c"], 33), ValueError, "have no column 'year' of integer"),
             (
                 good.replace_schema_metadata(
                     {b"hashlearn": good.schema.metadata[b"hashlearn"].replace(b"a" * 64, b"b" * 64)}
@@ -186,26 +194,29 @@ def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, 
                 "codes of model bbbbbbbbbbbb, not of aaaaaaaaaaaa",
             ),
             (pa.table({"id": [1]}), ValueError, "must have columns id and code"),
-            (CODES, TypeError, "source must be the path of a Parquet file of codes, or a pyarrow.Table; got ndarray"),
+            (
+                CODES,
+                TypeError,
+                "source must be a Parquet file of codes, a pyarrow.Table or RecordBatchReader; got ndarray",
+            ),
             (tmp_path / "none.parquet", FileNotFoundError, "none.parquet"),
         ]:
             with pytest.raises(error, match=message):
-                load_codes(store, source)
+                store.load(source)
         (tmp_path / "text.parquet").write_text("no Parquet")
         with pytest.raises(ValueError, match=r"text\.parquet: is no Parquet file of codes"):
-            load_codes(store, tmp_path / "text.parquet")
+            store.load(tmp_path / "text.parquet")
         for bad in ("", "a\0b", "x" * 2001):
             with pytest.raises(ValueError, match="ids must"):
-                load_codes(store, good.set_column(0, "id", pa.array(["a", "b", bad])))
+                store.load(good.set_column(0, "id", pa.array(["a", "b", bad])))
         with pytest.raises(ValueError, match="the id column has 1 row"):
-            load_codes(store, good.set_column(0, "id", pa.array(["a", None, "b"])))
+            store.load(good.set_column(0, "id", pa.array(["a", None, "b"])))
         with pytest.raises(ValueError, match=r"fields\['year'\] must be integer .* 9223372036854775808 at row 1"):
-            load_codes(store, good.set_column(2, "year", pa.array([1, 2**63, 3], pa.uint64())))
-        for wrong in ({"duplicates": "keep"}, {"batch_rows": 0}):
-            with pytest.raises(ValueError, match=next(iter(wrong))):
-                load_codes(store, good, **wrong)  # type: ignore[arg-type]
-        assert load_codes(store, good.slice(0, 0)) == len(store) == 0
-        assert load_codes(store, good) == len(store) == 3
+            store.load(good.set_column(2, "year", pa.array([1, 2**63, 3], pa.uint64())))
+        with pytest.raises(ValueError, match="duplicates must be"):
+            store.load(good, duplicates="keep")
+        assert store.load(good.slice(0, 0)) == len(store) == 0
+        assert store.load(good) == len(store) == 3
     with pytest.raises(ValueError, match="to must be"):
         export_codes(path, "mysql", place[0])
     large = good.set_column(0, "id", pa.array([1, 2**63, 2], pa.uint64()))
@@ -222,12 +233,12 @@ def test_a_lost_connection_leaves_nothing(path: Path, postgres_url: str) -> None
             if step.done == 2 * BATCH:
                 observer.execute("SELECT pg_terminate_backend(%s, 5000)", (store.connection.info.backend_pid,))
 
-        with pytest.raises(ConnectionError, match=r"into table .load_lost. has ended, .* load the same source"):
-            load_codes(store, path, batch_rows=BATCH, progress=lose)
+        with pytest.raises(ConnectionError, match=r"writing to table .load_lost. has ended, .* do the same again"):
+            store.load(path, progress=lose)
         store.close()
         assert observer.execute("SELECT count(*) FROM load_lost").fetchone() == (0,)
     with PostgresStore.open(postgres_url, About(33), table="load_lost") as store:
-        assert load_codes(store, path) == N
+        assert store.load(path) == N
         assert_whole(store, IDS["string"])
     with pytest.raises(ConnectionError, match="cannot connect to PostgreSQL"):
         export_codes(path, "postgres", "host=/nowhere", table="load_lost")
@@ -249,11 +260,11 @@ def test_a_full_disk_of_the_server(path: Path, postgres_url: str) -> None:
         )
         run("CREATE TRIGGER full_disk BEFORE INSERT ON load_full EXECUTE FUNCTION full_disk()")
         with pytest.raises(OSError, match="server's disk is full while table") as raised:
-            load_codes(store, path)
+            store.load(path)
         assert raised.value.errno == errno.ENOSPC
         assert len(store) == 0
         run("DROP TRIGGER full_disk ON load_full")
-        assert load_codes(store, path) == N
+        assert store.load(path) == N
         assert_whole(store, IDS["string"])
 
 
@@ -264,13 +275,13 @@ def test_a_full_disk_of_sqlite(path: Path, tmp_path: Path) -> None:
         for more in (5, 12):  # in the middle of the batches, and of the move
             store.connection.execute(f"PRAGMA max_page_count = {pages + more}")
             with pytest.raises(OSError, match=r"table .codes. .*disk (is|may be) full") as raised:
-                load_codes(store, path, batch_rows=100)
+                store.load(path)
             assert raised.value.errno in (errno.ENOSPC, errno.EIO)  # sqlite-vec hides why it cannot write
             assert len(store) == 0
             with pytest.raises(OSError, match=r"disk (is|may be) full"):
                 store.upsert(np.repeat(CODES, 9, axis=0), [str(number) for number in range(9 * N)])
         store.connection.execute("PRAGMA max_page_count = 100000")
-        assert load_codes(store, path) == N
+        assert store.load(path) == N
         assert_whole(store, IDS["string"])
 
 
@@ -311,7 +322,7 @@ def test_a_row_that_a_trigger_drops_is_named_and_nothing_is_left(
         run("CREATE OR REPLACE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
         run(f"CREATE TRIGGER keeps_out {KEEPS_OUT[event].format(table)} EXECUTE FUNCTION nothing()")
         before = store.count()
-        for load in (lambda: load_codes(store, path, batch_rows=BATCH), lambda: store.upsert(CODES, IDS["string"])):
+        for load in (lambda: store.load(path), lambda: store.upsert(CODES, IDS["string"])):
             with pytest.raises(ValueError, match=r"did not take the row of id \"it's 3\\n\" \(1 such row"):
                 load()
         assert store.count() == before
@@ -323,7 +334,7 @@ def test_an_error_that_a_trigger_raises_is_a_value_error(path: Path, postgres_ur
         run = store.connection.execute
         run("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$not today$$; END'")
         run("CREATE TRIGGER refuses BEFORE INSERT ON load_raises FOR EACH ROW EXECUTE FUNCTION refuse()")
-        for load in (lambda: load_codes(store, path), lambda: store.upsert(CODES, IDS["string"])):
+        for load in (lambda: store.load(path), lambda: store.upsert(CODES, IDS["string"])):
             with pytest.raises(ValueError, match='"load_raises" refuses the rows, and nothing is stored: not today'):
                 load()
         assert len(store) == 0

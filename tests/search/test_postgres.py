@@ -11,7 +11,7 @@ import pytest
 
 from hashlearn.search.about import About
 from hashlearn.search.arrow import to_arrow
-from hashlearn.search.stores import PostgresStore, load_codes
+from hashlearn.search.stores import PostgresStore
 from tests.search.codes import engine, nearest, random_codes, split_settings
 
 OLD, NEW = random_codes(1000, 33), random_codes(60_000, 33, seed=1)
@@ -151,7 +151,7 @@ def test_a_role_without_rights_is_a_permission_error(postgres_url: str, psycopg:
             lambda: store.search(OLD[:1], 1),
             lambda: store.upsert(OLD[:1], [1]),
             lambda: store.count(),
-            lambda: load_codes(store, source),
+            lambda: store.load(source),
             lambda: PostgresStore.open(connection, About(33), table=("pg_catalog", "mine")),
         ):
             with pytest.raises(PermissionError, match="PostgreSQL refuses it: permission denied for"):

@@ -12,6 +12,7 @@ import pytest
 
 from hashlearn.core.packages import installation
 from hashlearn.search.about import About
+from hashlearn.search.arrow import to_arrow
 from hashlearn.search.ids import NOTHING
 from hashlearn.search.stores import STORES, SqliteVecStore, UsearchStore
 from hashlearn.search.stores.base import Batch
@@ -26,8 +27,8 @@ def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path
     with SqliteVecStore.open(tmp_path / "a.db", About(32), table="codes") as store:
         store.upsert(codes[:3], [1, 2, 3])
         with pytest.raises(apsw.Error, match="UNIQUE"):
-            store._upsert(
-                Batch(codes[3:], np.array([1, 2, 2]), {}), True
+            store._put(
+                [Batch(codes[3:], np.array([1, 2, 2]), {})], True
             )  # the third row fails, two are written by then
         assert not store.connection.in_transaction
     with SqliteVecStore.open(tmp_path / "a.db", About(32), table="codes") as store:
@@ -182,14 +183,14 @@ def test_a_full_disk_leaves_the_store_as_it_was(open_store: Opener) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # Python ignores the signal: writing fails
     try:
         with pytest.raises(Exception, match=r"could not be written, nothing is saved|File too large"):
-            store._load([Batch(codes[:rows], np.arange(rows), {})], True)
+            store.load(to_arrow(codes[:rows], np.arange(rows), 256))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         store._close_after_error()
     with open_store(256) as store:
         assert len(store) == 50
         np.testing.assert_array_equal(store.search(codes[:50], 1).indices.ravel(), np.arange(50))
-        store._load([Batch(codes[:200], np.arange(200), {})], True)
+        store.load(to_arrow(codes[:200], np.arange(200), 256))
         assert len(store) == 200
 
 

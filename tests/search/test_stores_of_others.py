@@ -199,6 +199,6 @@ def test_ids_that_others_have_written_do_not_read_as_nothing_found(tmp_path: Pat
     with pytest.raises(ValueError, match=f"has a row with id {2**64 - 2}"):
         near.search(CODES, 1)
     with LanceStore.open(tmp_path / "lance", About(32), table="codes") as store:
-        store._upsert(Batch(CODES[:1], np.array([-1]), {}), True)
+        store._put([Batch(CODES[:1], np.array([-1]), {})], True)
         with pytest.raises(ValueError, match="table 'codes' has a row with id -1"):
             store.search(CODES, 1)

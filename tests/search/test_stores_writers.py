@@ -132,7 +132,7 @@ def test_a_usearch_upsert_that_fails_half_way_is_never_saved(tmp_path: Path) -> 
         store.upsert(codes, np.arange(5))
     store = UsearchStore.open(path, About(32))
     with pytest.raises(ValueError, match="dimensions"):
-        store._upsert(Batch(codes[:, :2], np.arange(5), {}), True)
+        store._put([Batch(codes[:, :2], np.arange(5), {})], True)
     with pytest.raises(RuntimeError, match="failed half-way"):
         store.close()
     with UsearchStore.open(path, About(32)) as store:

@@ -92,4 +92,4 @@ def _has(to: str, option: str) -> bool:
     """Whether a store is opened with this option."""
     from hashlearn.search.stores import STORES
 
-    return option in inspect.signature(STORES[to].open).parameters
+    return option in inspect.signature(STORES[to]).parameters

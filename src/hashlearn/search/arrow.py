@@ -22,6 +22,7 @@ from hashlearn.search.ids import INTEGER, TEXT, IdArray, checked_ids, shown, typ
 from hashlearn.search.interface import checked_codes
 
 ABOUT = b"hashlearn"  # the key of the metadata that holds About
+ROWS = b"hashlearn rows"  # the key of the number of rows that a reader gives, for progress
 PURPOSE = "Arrow and Parquet"
 BATCH_ROWS = 65_536
 
@@ -190,7 +191,7 @@ def read_codes(path: str | os.PathLike[str], fields: Sequence[str] | None = None
         require_choice(field, "fields", there)
     about = replace(about, fields={field: there[field] for field in (there if fields is None else fields)})
     columns = ["id", "code", *(about.fields or ())]
-    metadata = {**schema.metadata, ABOUT: about.to_json()}
+    metadata = {**schema.metadata, ABOUT: about.to_json(), ROWS: str(file.metadata.num_rows)}
 
     def batches() -> Iterator[Any]:
         with reading(name):
@@ -199,6 +200,28 @@ def read_codes(path: str | os.PathLike[str], fields: Sequence[str] | None = None
     return pyarrow.RecordBatchReader.from_batches(
         pyarrow.schema([schema.field(column) for column in columns], metadata), batches()
     )
+
+
+def codes_reader(source: Any, fields: Sequence[str] | None = None) -> Any:
+    """A `pyarrow.RecordBatchReader` of codes from a path, as `read_codes` reads it, from a table, or from a reader."""
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
+    if isinstance(source, str | os.PathLike):
+        return read_codes(source, fields)
+    if not isinstance(source, pyarrow.Table | pyarrow.RecordBatchReader):
+        kind = type(source).__name__
+        raise TypeError(f"source must be a Parquet file of codes, a pyarrow.Table or RecordBatchReader; got {kind}")
+    there = about_codes(source.schema).fields or {}
+    for field in fields or ():
+        require_choice(field, "fields", there)
+    columns = ["id", "code", *(there if fields is None else fields)]
+    metadata = source.schema.metadata
+    if isinstance(source, pyarrow.Table):
+        batches = source.select(columns).combine_chunks().to_batches(BATCH_ROWS)
+        metadata = {**metadata, ROWS: str(source.num_rows)}
+    else:
+        batches = (batch.select(columns) for batch in source)
+    schema = pyarrow.schema([source.schema.field(column) for column in columns], metadata)
+    return pyarrow.RecordBatchReader.from_batches(schema, batches)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from hashlearn.search.stores.duckdb import DuckDBStore
 from hashlearn.search.stores.faiss import FaissStore
 from hashlearn.search.stores.faiss_kinds import FaissFlat, FaissHNSW, FaissIVF
 from hashlearn.search.stores.lancedb import LanceStore
-from hashlearn.search.stores.loading import export_codes, load_codes
+from hashlearn.search.stores.loading import export_codes
 from hashlearn.search.stores.postgres import PostgresStore
 from hashlearn.search.stores.sqlite_vec import SqliteVecStore
 from hashlearn.search.stores.usearch import UsearchStore
@@ -44,6 +44,5 @@ __all__ = [
     "UsearchStore",
     "column",
     "export_codes",
-    "load_codes",
 ]
 __all__ += sorted({store.__name__ for store in STORES.values()} - {*__all__})  # also those not in the list

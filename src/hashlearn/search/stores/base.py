@@ -1,27 +1,41 @@
-"""The interface and the checks of every store: add, upsert, remove, count, search, close. Codes are packed.
+"""The interface and the checks of every store: add, upsert, load, remove, count, search, close. Codes are packed.
 
-`Store.open` opens a store, and makes its table if there is none. It refuses a table that was made for
-something else, for another number of bits, other ids, other columns or another model, and changes nothing then.
+`Store.open` opens what is there, or makes it. A table or file that was made for something else, for another number of
+bits, other ids, other columns or another model, is refused and stays as it was.
 Threads may share a store: a lock lets one call run at a time.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k, whole_number
+from hashlearn.core.names import require_choice
 from hashlearn.core.packages import require
-from hashlearn.search.about import About
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.search.about import About, require_same_model
+from hashlearn.search.arrow import (
+    PURPOSE,
+    ROWS,
+    about_codes,
+    codes_of_column,
+    codes_reader,
+    id_column,
+    ids_from_arrow,
+    require_distinct,
+)
 from hashlearn.search.fields import checked_fields
 from hashlearn.search.ids import (
     INTEGER,
     LARGEST_ID,
+    WORDS,
     IdArray,
     checked_ids,
     no_ids,
@@ -31,6 +45,8 @@ from hashlearn.search.ids import (
 from hashlearn.search.interface import NOWHERE, SearchResult, checked_codes
 from hashlearn.search.stores.conditions import Condition, as_condition, columns_of, require_comparable
 
+DUPLICATES = ("replace", "refuse")
+NOTHING_THERE = "nothing is stored at {}; with about=About(n_bits) it is made"
 GROWTH = 4  # the factor by which the number of requested neighbors grows until ties are settled
 
 Fields: TypeAlias = dict[str, list[Any]]  # a list of values for each stored column
@@ -46,7 +62,7 @@ class Batch(NamedTuple):
 
 
 class Store(ABC):
-    """Codes under ids in an engine of its own.
+    """Codes under ids in an engine of its own. Open it with `open`.
 
     ``about`` says what the codes are: number of bits, model, type of ids, and the fields that ``where`` can ask for. It
     is stored when the table is made. A table without a model is accepted, and stays without.
@@ -54,56 +70,134 @@ class Store(ABC):
     ``where`` says which rows a call may see: a mapping such as ``{"lang": "en"}``, a condition such as
     ``column("year") >= 2020``, or ids.
 
-    A new store sets ``packages`` and ``extra``. It implements `open`, `_count`, `_close`, `_upsert`, `_remove` and
-    either `_ask` or `_search`. A store without columns sets ``has_fields`` to False.
+    A new store sets ``packages`` and ``extra``. It implements ``__init__(place, **options)``, `_open`, `_close`,
+    `_count`, `_put`, `_remove` and either `_ask` or `_search`. A store without columns sets ``has_fields`` to False.
     """
 
     packages: ClassVar[tuple[str, ...]]  # the modules it imports
     extra: ClassVar[str]  # of pyproject.toml, which installs them
     has_fields: ClassVar[bool] = True  # whether it can keep more columns than id and code
-    _described: str = "the store"  # the table or file, for errors
+    is_local: ClassVar[bool] = True  # whether its place is a path
+    _described: str  # the table or file, for errors
 
-    def __init__(self, about: About) -> None:
-        if about.fields and not self.has_fields:
-            raise ValueError(f"fields: a {type(self).__name__} keeps ids and codes only; leave fields out")
-        self._take(about.for_new_codes())
-        self._lock = threading.RLock()
+    about: About
+    n_bits: int
+    n_bytes: int
+    id_type: str
+    model: str | None
+    fields: dict[str, str]
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+        for module in self.packages:
+            self._package(module)
+        self._lock: Any = threading.RLock()
 
     @classmethod
-    @abstractmethod
-    def open(cls, *place_and_about: Any, **options: Any) -> Self:
-        """``open(place, about, **options)``: open what is stored at a path or URL; make it if it is missing.
+    def open(cls, place: Any, about: About | None = None, **options: Any) -> Self:
+        """Open what is stored at a path or URL; if nothing is, make it for the codes of ``about``.
 
-        What was made for other codes is refused. ``options`` are the store's own, such as ``table``.
+        What is there is refused if it was made for other codes than those of ``about``. With None, anything is taken,
+        and it must be there. ``options`` are those of the store, such as ``table``.
         """
+        if about is None and cls.is_local and (place is None or not os.path.exists(place)):
+            raise FileNotFoundError(NOTHING_THERE.format(repr(place)))
+        store = cls(place, **options)
+        try:
+            with store._lock:
+                store._open(about)
+        except BaseException:
+            store._close_after_error()
+            raise
+        return store
 
-    def _take(self, about: About) -> None:
+    @abstractmethod
+    def _open(self, asked: About | None) -> None:
+        """Connect to the engine, `_adopt` what is there or else what is asked for, and make what is missing."""
+
+    def _adopt(self, stored: About | None, asked: About | None) -> About:
+        """Take what is stored, refused unless it is what was asked for; if nothing is stored, take what was asked for.
+
+        This sets ``about`` and what follows from it.
+        """
+        if asked is not None and asked.fields and not self.has_fields:
+            raise ValueError(f"fields: a {type(self).__name__} keeps ids and codes only; leave fields out")
+        if stored is not None and asked is not None:
+            stored.require(asked, self._described)
+        about = stored or (asked and asked.for_new_codes())
+        if about is None:
+            raise FileNotFoundError(NOTHING_THERE.format(self._described))
         self.about, self.n_bits, self.n_bytes, self.model = about, about.n_bits, about.n_bytes, about.model
         self.id_type, self.fields = str(about.id_type), dict(about.fields or {})
-
-    def _adopt(self, stored: About, asked: About) -> None:
-        """Take what is stored. Refuse it unless it is what was asked for."""
-        stored.require(asked, self._described)
-        self._take(stored)
+        return about
 
     def upsert(self, codes: Any, ids: Any, fields: Mapping[str, Any] | None = None) -> None:
         """Store each code under its id, replacing the row that is stored under it. All rows are stored, or none.
 
         ``fields`` has a value for each code and each stored column; None is a missing value.
         """
-        self._put(codes, ids, fields, replace=True)
+        self._put_checked(codes, ids, fields, replace=True)
 
     def add(self, codes: Any, ids: Any, fields: Mapping[str, Any] | None = None) -> None:
         """Store each code under a new id. If an id is there already, raise ValueError and store nothing."""
-        self._put(codes, ids, fields, replace=False)
+        self._put_checked(codes, ids, fields, replace=False)
 
-    def _put(self, codes: Any, ids: Any, fields: Mapping[str, Any] | None, *, replace: bool) -> None:
+    def _put_checked(self, codes: Any, ids: Any, fields: Mapping[str, Any] | None, *, replace: bool) -> None:
         codes = checked_codes(codes, self.n_bits)
         ids = checked_ids(ids, len(codes), self.id_type)
         values = checked_fields(fields, self.fields, len(codes))
         if len(ids):
             with self._lock:
-                self._upsert(Batch(codes, ids, values), replace)
+                self._put([Batch(codes, ids, values)], replace)
+
+    def load(self, reader: Any, *, duplicates: str = "replace", progress: ProgressCallback | None = None) -> int:
+        """Store all rows of a `pyarrow.RecordBatchReader`, a table, or a Parquet file of codes, and return how many.
+
+        They become visible together, in one transaction or with one atomic save. The fields of the store are taken by
+        their names; other columns are left out. An id that is stored already has its row replaced, or is refused with
+        ``duplicates="refuse"``. An id that the rows have twice is always refused. ``progress`` is called with a
+        `hashlearn.core.progress.Progress` after each batch.
+
+        Memory: one batch, and all ids for the check that none occurs twice; stores in a file of FAISS or usearch hold
+        all rows.
+        """
+        require_choice(duplicates, "duplicates", DUPLICATES)
+        reader = codes_reader(reader)
+        self._require_fitting(about_codes(reader.schema))
+        read = [0]  # the number of rows so far
+        with self._lock:
+            self._put(self._batches(reader, read, progress), duplicates == "replace")
+        return read[0]
+
+    def _require_fitting(self, about: About) -> None:
+        """Refuse rows of other bits, ids or columns than the store's, or of another model."""
+        if about.n_bits != self.n_bits:
+            raise ValueError(f"rows have codes of {about.n_bits} bits, and {self._described} of {self.n_bits}")
+        if about.id_type != self.id_type:
+            asked, stored = WORDS[str(about.id_type)], WORDS[self.id_type]
+            raise TypeError(f"rows have ids that are {asked}, and {self._described} ids that are {stored}")
+        fields = about.fields or {}
+        for name, kind in self.fields.items():
+            if fields.get(name) not in (kind, "integer" if kind == "real" else kind):
+                there = fields.get(name, "missing")
+                raise ValueError(f"rows have no column {name!r} of {kind} for {self._described}: it is {there}")
+        require_same_model(about.model, self.model, "reader")
+
+    def _batches(self, reader: Any, read: list[int], progress: ProgressCallback | None) -> Iterator[Batch]:
+        """The rows as checked batches; ``read`` gets their number. An id that occurs twice is refused at the end."""
+        ids: list[Any] = []
+        total = int(reader.schema.metadata.get(ROWS, 0)) or None
+        for part in reader:
+            codes, column = codes_of_column(part["code"], self.n_bits), id_column(part["id"])
+            values = checked_fields({name: part[name] for name in self.fields}, self.fields, len(codes))
+            ids.append(column)
+            if len(column.unique()) < len(column):
+                break
+            yield Batch(codes, ids_from_arrow(column, distinct=False), values)
+            read[0] += len(codes)
+            tell(progress, f"loading into {self._described}", read[0], total)
+        if ids:
+            require_distinct(require("pyarrow", "parquet", PURPOSE).chunked_array(ids))
 
     def remove(self, ids: Any = None, *, where: Any = None) -> int:
         """Remove the rows with these ids, or those that fulfill ``where``, and return how many there were."""
@@ -165,18 +259,11 @@ class Store(ABC):
         self._close()
 
     @abstractmethod
-    def _upsert(self, batch: Batch, replace: bool) -> None:
-        """Store checked rows, at least one. Without ``replace``, `_refuse_known` ids that are there already."""
+    def _put(self, batches: Iterable[Batch], replace: bool) -> None:
+        """Store checked batches, so that all rows become visible, or none if the batches end in an error.
 
-    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
-        """Store many batches, whose ids are distinct, so that all become visible, or none. By default, all rows are one
-        `_upsert`.
+        The ids of one batch are distinct. Without ``replace``, `_refuse_known` ids that are there already.
         """
-        parts = list(batches)
-        if parts:
-            fields = {name: [value for part in parts for value in part.fields[name]] for name in self.fields}
-            codes, ids = (np.concatenate(arrays) for arrays in zip(*((p.codes, p.ids) for p in parts), strict=True))
-            self._upsert(Batch(codes, ids, fields), replace)
 
     @abstractmethod
     def _remove(self, where: Any) -> int:

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,48 +39,41 @@ _writers: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)  # a 
 
 
 class DuckDBStore(Store):
-    """A table (id, code and more columns). Open it with `open`.
+    """A table (id, code and more columns) in a database file; ":memory:" is none. Its option is ``table``.
+
+    A table that this store did not make is refused. DuckDB ignores the case of names, and so do we.
 
     >>> store = DuckDBStore.open("codes.duckdb", About(32), table="codes")  # doctest: +SKIP
     """
 
     packages, extra = ("duckdb", "pyarrow"), "duckdb"
 
-    def __init__(self, connection: Any, path: str, table: str, about: About) -> None:
-        super().__init__(about)
-        self.connection, self._name, self.table = connection, table, quoted(table)
+    def __init__(self, place: str | os.PathLike[str], *, table: str = "codes") -> None:
+        super().__init__(place)
+        self._path, self._name = checked_name(os.fspath(place), "place"), checked_name(table, "table")
+        self.connection: Any = None
+        self.table = quoted(table)
         self._described = f"table {self.table}"
-        self._kind = ID_COLUMNS[self.id_type]  # the type of the id column
-        self._writer = threading.RLock() if path == IN_MEMORY else _writers[os.path.realpath(path)]
+        self._writer = threading.RLock() if place == IN_MEMORY else _writers[os.path.realpath(place)]
 
-    @classmethod
-    def open(cls, place: str | os.PathLike[str], about: About, *, table: str = "codes") -> Self:
-        """Open the table in the database file (":memory:": no file); make both if they are missing.
-
-        A table that this store did not make is refused. DuckDB ignores the case of names, and so do we.
-        """
-        duckdb, _ = (cls._package(name) for name in cls.packages)
-        path, name = checked_name(os.fspath(place), "place"), checked_name(table, "table")
-        store = cls(None, path, name, about)
+    def _open(self, asked: About | None) -> None:
+        duckdb = self._package("duckdb")
         try:
-            store.connection = duckdb.connect(path)
+            self.connection = duckdb.connect(self._path)
         except duckdb.IOException as error:
-            raise OSError(_why(path, str(error))) from None
-        try:
-            with store._writing():
-                store._make_table(about)
-        except BaseException:
-            store.connection.close()
-            raise
-        return store
+            raise OSError(_why(self._path, str(error))) from None
+        with self._writing():
+            self._make_table(asked)
 
-    def _make_table(self, asked: About) -> None:
+    def _make_table(self, asked: About | None) -> None:
         run = self.connection.execute
         same = "lower({}) = lower(?) AND schema_name = current_schema() AND database_name = current_database()"
         there = run(f"SELECT comment FROM duckdb_tables() WHERE {same.format('table_name')}", [self._name]).fetchall()
         if not there:
             if run(f"SELECT 1 FROM duckdb_views() WHERE {same.format('view_name')}", [self._name]).fetchall():
                 self._refuse_foreign()
+            self._adopt(None, asked)
+            self._kind = ID_COLUMNS[self.id_type]
             columns = "".join(f", {quoted(name)} {FIELD_COLUMNS[word]}" for name, word in self.fields.items())
             run(f"CREATE TABLE {self.table} (id {self._kind} PRIMARY KEY, code BIT NOT NULL{columns})")
             run(f"COMMENT ON TABLE {self.table} IS {as_literal(MARK + self.about.to_json())}")
@@ -93,7 +86,7 @@ class DuckDBStore(Store):
         kinds = dict(described)
         if kinds.get("id") not in ID_TYPES or kinds.get("code") != "BIT":
             self._refuse_foreign()
-        self._kind = kinds.pop("id")
+        self._kind = kinds.pop("id")  # the type of the id column
         fields = {name: field_types[kind] for name, kind in kinds.items() if kind in field_types}
         self._adopt(replace(stored, id_type=ID_TYPES[self._kind], fields=fields), asked)
 
@@ -112,12 +105,10 @@ class DuckDBStore(Store):
             return self._number(f"SELECT count(*) FROM {self.table}{condition}", parameters)
 
     def _close(self) -> None:
-        self.connection.close()
+        if self.connection is not None:
+            self.connection.close()
 
-    def _upsert(self, batch: Batch, replace: bool) -> None:
-        self._load([batch], replace)
-
-    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
+    def _put(self, batches: Iterable[Batch], replace: bool) -> None:
         """All batches in one transaction."""
         names = [quoted(name) for name in ("id", "code", *self.fields)]
         insert = (
@@ -132,7 +123,10 @@ class DuckDBStore(Store):
                 with self._given(batch.ids, columns):
                     if not (replace or empty):
                         self._refuse_stored()
-                    self.connection.execute(insert + (replacing if replace and not empty else ""))
+                    try:
+                        self.connection.execute(insert + (replacing if replace and not empty else ""))
+                    except self._package("duckdb").ConstraintException as error:  # an id of an earlier batch
+                        raise ValueError(f"{self._described} refuses the rows: {error}") from None
 
     def _refuse_stored(self) -> None:
         known = f"SELECT min(id), count(*) FROM {self.table} WHERE id IN (SELECT CAST(id AS {self._kind}) FROM {GIVEN})"

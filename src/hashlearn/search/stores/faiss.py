@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,14 @@ from hashlearn.search.stores.faiss_kinds import (
     one_thread,
     search_index,
 )
-from hashlearn.search.stores.file_store import BLOCK, FileStore, Header, read_file, write_file
+from hashlearn.search.stores.file_store import BLOCK, FileStore, Header, joined, read_file, write_file
 
 
 class FaissStore(FileStore):
-    """A binary index of FAISS in one file. Open it with `open`; `save` and `close` write it.
+    """A binary index of FAISS in one file. `save` and `close` write it; with None as place, nothing is ever written.
+
+    The option ``kind`` is "flat", "hnsw" or "ivf", or an object such as ``FaissHNSW(search_width=256)``. None takes
+    that of the file; a new one is flat. A file that this store did not write is refused.
 
     If ids are integers, FAISS answers with them. Otherwise it answers with rows, and ``ids.json`` in the file, which is
     also a zip archive, lists the id of each row. ``index`` holds all codes in memory. A ``with`` block that ends in an
@@ -45,31 +49,27 @@ class FaissStore(FileStore):
 
     packages, extra, engine = ("faiss",), "faiss", "FAISS"
 
-    def __init__(self, path: str | os.PathLike[str] | None, about: About, kind: Kind) -> None:
-        super().__init__(path, about)
-        self._package("faiss")
-        self.kind, self.index = kind, HammingIndex(self.n_bits)
+    def __init__(self, place: str | os.PathLike[str] | None, *, kind: str | Kind | None = None) -> None:
+        super().__init__(place)
+        self._asked_kind = None if kind is None else as_kind(kind)
+        self._is_named = isinstance(kind, str)
+        self.kind = self._asked_kind or as_kind("flat")
         self._faiss: tuple[Any, IdArray] | None = None  # FAISS's index and the id of each row, until a code changes
 
-    @classmethod
-    def open(cls, place: str | os.PathLike[str] | None, about: About, *, kind: str | Kind | None = None) -> Self:
-        """Open the file, or start empty if there is none. With None as place, nothing is ever written.
-
-        ``kind`` is "flat", "hnsw" or "ivf", or an object such as ``FaissHNSW(search_width=256)``. None takes that of
-        the file; a new one is flat. A file that this store did not write is refused.
-        """
-        asked = None if kind is None else as_kind(kind)
-        store = cls(place, about, asked or as_kind("flat"))
-        if place is None or not store._is_there:
-            return store
-        header, store.kind, index, codes, ids = read_file(place, cls.engine, _read)
-        store._take_header(header, about)
-        same = type(asked) is type(store.kind) if isinstance(kind, str) else asked in (None, store.kind)
+    def _open(self, asked: About | None) -> None:
+        if self.path is None or not self._is_there:
+            self._adopt(None, asked)
+            self.index = HammingIndex(self.n_bits)
+            return
+        header, self.kind, index, codes, ids = read_file(self.path, self.engine, _read)
+        self._take_header(header, asked)
+        wanted = self._asked_kind
+        same = type(wanted) is type(self.kind) if self._is_named else wanted in (None, self.kind)
         if not same:
-            raise ValueError(f"{store._described} is there already, as {store.kind} and not {asked}")
-        store.index.add(codes, ids)
-        store._faiss = index, ids
-        return store
+            raise ValueError(f"{self._described} is there already, as {self.kind} and not {wanted}")
+        self.index = HammingIndex(self.n_bits)
+        self.index.add(codes, ids)
+        self._faiss = index, ids
 
     def _write(self, path: Path) -> str:
         index, ids = self._built()
@@ -93,7 +93,10 @@ class FaissStore(FileStore):
     def _count(self, where: Where = None) -> int:
         return self.index.count(where)
 
-    def _upsert(self, batch: Batch, replace: bool) -> None:
+    def _put(self, batches: Iterable[Batch], replace: bool) -> None:
+        batch = joined(batches)
+        if batch is None:
+            return
         put = self.index.upsert if replace else self.index.add
         put(batch.codes, batch.ids)
         self._faiss, self._unsaved = None, True

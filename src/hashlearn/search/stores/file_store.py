@@ -19,15 +19,17 @@ import secrets
 import struct
 import zipfile
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
+
+import numpy as np
 
 from hashlearn.core.atomic_files import regular_file, replacing
 from hashlearn.core.checks import whole_number
 from hashlearn.search.about import About
 from hashlearn.search.ids import INTEGER
-from hashlearn.search.stores.base import Store
+from hashlearn.search.stores.base import Batch, Store
 
 HEADER, IDS = "about.json", "ids.json"
 FORMAT = "hashlearn codes in {}, format 1"
@@ -69,9 +71,9 @@ def write_file(
         with open(beside, "rb") as file:
             header["index_sha256"], header["index_bytes"] = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
         with zipfile.ZipFile(beside, "a") as archive:
-            _put(archive, HEADER, json.dumps(header, indent=1))
+            _add_member(archive, HEADER, json.dumps(header, indent=1))
             if about.id_type != INTEGER:
-                _put(archive, IDS, json.dumps(ids, ensure_ascii=False))
+                _add_member(archive, IDS, json.dumps(ids, ensure_ascii=False))
     return mark
 
 
@@ -107,8 +109,8 @@ class FileStore(Store):
     has_fields = False
     engine: ClassVar[str]
 
-    def __init__(self, path: str | os.PathLike[str] | None, about: About) -> None:
-        super().__init__(about)
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        super().__init__(path)
         self.path = None if path is None else Path(path)
         self._described = "the index" if path is None else f"index {os.fspath(path)!r}"
         self._mark: str | None = None  # that of the file when it was last read or written; None: there was no file
@@ -118,10 +120,17 @@ class FileStore(Store):
     def _is_there(self) -> bool:
         return self.path is not None and os.path.lexists(self.path)
 
-    def _take_header(self, header: Header, asked: About) -> None:
+    def _take_header(self, header: Header, asked: About | None) -> None:
         """Take what the file says. Refuse codes of another width or model, and other ids than were asked for."""
         self._adopt(header.about, asked)
         self._mark, self._unsaved = header.mark, False
+
+    def load(self, reader: Any, **options: Any) -> int:
+        """Store all rows and save the file; `Store.load` says what the arguments are."""
+        with self._lock:
+            n_rows = super().load(reader, **options)
+            self.save()
+            return n_rows
 
     def save(self) -> None:
         """Write the file atomically. Refused if another store has written it since this one read it."""
@@ -147,7 +156,16 @@ class FileStore(Store):
         """The file stays as it was."""
 
 
-def _put(archive: zipfile.ZipFile, name: str, text: str) -> None:
+def joined(batches: Iterable[Batch]) -> Batch | None:
+    """All batches of codes and ids as one, or None if there are none."""
+    parts = list(batches)
+    if not parts:
+        return None
+    codes, ids = (np.concatenate(arrays) for arrays in zip(*((part.codes, part.ids) for part in parts), strict=True))
+    return Batch(codes, ids, {})
+
+
+def _add_member(archive: zipfile.ZipFile, name: str, text: str) -> None:
     member = zipfile.ZipInfo(name)  # without a date, so that the same content gives the same bytes
     member.external_attr = 0o644 << 16
     archive.writestr(member, text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,9 @@ TAKEN = ("_distance", "_rowid", "_rowaddr", "query_index")  # columns of LanceDB
 
 
 class LanceStore(Store):
-    """A table (id, code and more columns). Open it with `open`.
+    """A table (id, code and more columns) in a folder. Its option is ``table``.
+
+    A table that this store did not make is refused.
 
     If another writer stores one of the ids of an `add` at the same moment, `add` raises RuntimeError and the other rows
     are stored. `add` still stores nothing if an id was there before.
@@ -41,24 +43,19 @@ class LanceStore(Store):
 
     packages, extra = ("lancedb", "pyarrow"), "lancedb"
 
-    def __init__(self, table: Any, about: About) -> None:
-        super().__init__(about)
-        self.table = table
-        self._described = f"table {table.name!r}"
+    def __init__(self, place: str | os.PathLike[str], *, table: str = "codes") -> None:
+        super().__init__(place)
+        self._place, self._name = os.fspath(place), checked_name(table, "table", MOST_NAME_BYTES)
+        self._described = f"table {table!r}"
 
-    @classmethod
-    def open(cls, place: str | os.PathLike[str], about: About, *, table: str = "codes") -> Self:
-        """Open the table in the folder; make both if they are missing.
-
-        A table that this store did not make is refused.
-        """
-        lancedb, _ = (cls._package(name) for name in cls.packages)
-        name = checked_name(table, "table", MOST_NAME_BYTES)
-        _require_names(about.fields or {})
-        opened = _created(lancedb.connect(os.fspath(place)), name, _schema(about.for_new_codes()))
-        store = cls(opened, about)
-        store._take_schema(about)
-        return store
+    def _open(self, asked: About | None) -> None:
+        lancedb = self._package("lancedb")
+        if asked is None:
+            self.table = lancedb.connect(self._place).open_table(self._name)
+        else:
+            _require_names(asked.fields or {})
+            self.table = _created(lancedb.connect(self._place), self._name, _schema(asked.for_new_codes()))
+        self._take_schema(asked)
 
     def build_index(self, *, n_lists: int | None = None) -> None:
         """Make the inverted lists that ``search(..., exact=False)`` uses; None: √n of them."""
@@ -67,7 +64,7 @@ class LanceStore(Store):
             n_lists = n_lists or max(1, round(self._count() ** 0.5))
             self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
 
-    def _take_schema(self, asked: About) -> None:
+    def _take_schema(self, asked: About | None) -> None:
         """Take what the table holds. Refuse a table that `LanceStore` did not make, or made for something else."""
         there = self.table.schema
         try:
@@ -93,10 +90,7 @@ class LanceStore(Store):
     def _close(self) -> None:
         """There is nothing to close."""
 
-    def _upsert(self, batch: Batch, replace: bool) -> None:
-        self._load([batch], replace)
-
-    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
+    def _put(self, batches: Iterable[Batch], replace: bool) -> None:
         """One merge of all batches, which is one new version of the table."""
         if not replace and self._count():
             batches = list(batches)

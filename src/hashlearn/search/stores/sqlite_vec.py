@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,46 +32,37 @@ FIELD_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": 
 
 
 class SqliteVecStore(Store):
-    """A ``vec0`` table (id, code), and a table of fields beside it. Open it with `open`.
+    """A ``vec0`` table (id, code), and a table of fields beside it. The place is a database file; the option ``table``.
+
+    A table that this store did not make is refused. SQLite ignores the case of names, and so do we.
 
     >>> store = SqliteVecStore.open("codes.db", About(32), table="codes")  # doctest: +SKIP
     """
 
     packages, extra = ("apsw", "sqlite_vec"), "sqlite-vec"
 
-    def __init__(self, connection: Any, table: str, about: About) -> None:
-        super().__init__(about)
-        self.connection, self._name = connection, table
+    def __init__(self, place: str | os.PathLike[str], *, table: str = "codes") -> None:
+        super().__init__(place)
+        name = checked_name(table, "table")
+        if name.lower() == REGISTRY or name.lower().startswith("sqlite_"):
+            raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_', got {name!r}")
+        self._path, self._name = checked_name(os.fspath(place), "place"), name
+        self.connection: Any = None
         self.table = quoted(table)
         self._fields_table, self._rowids = quoted(f"{table}_fields"), quoted(f"{table}_rowids")
         self._described = f"table {self.table}"
 
-    @classmethod
-    def open(cls, place: str | os.PathLike[str], about: About, *, table: str = "codes") -> Self:
-        """Open the table in the database file (":memory:": no file); make both if they are missing.
-
-        A table that this store did not make is refused. SQLite ignores the case of names, and so do we.
-        """
-        apsw, sqlite_vec = (cls._package(name) for name in cls.packages)
-        name = checked_name(table, "table")
-        if name.lower() == REGISTRY or name.lower().startswith("sqlite_"):
-            raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_', got {name!r}")
-        if about.n_bits > MOST_BITS:
-            raise ValueError(f"n_bits must be at most {MOST_BITS} for sqlite-vec, got {about.n_bits}")
-        path = checked_name(os.fspath(place), "place")
-        with plain_errors(f"table {name!r} in {path!r}"):
-            connection = apsw.Connection(path)
-        try:
-            store = cls(connection, name, about)
-            connection.set_busy_timeout(BUSY_MS)
-            connection.enable_load_extension(True)
-            connection.load_extension(sqlite_vec.loadable_path())
-            connection.enable_load_extension(False)
-            store._make_table(about)
-        except BaseException:
-            connection.close()
-            raise
-        return store
+    def _open(self, asked: About | None) -> None:
+        apsw, sqlite_vec = (self._package(name) for name in self.packages)
+        if asked is not None and asked.n_bits > MOST_BITS:
+            raise ValueError(f"n_bits must be at most {MOST_BITS} for sqlite-vec, got {asked.n_bits}")
+        with plain_errors(f"{self._described} in {self._path!r}"):
+            self.connection = apsw.Connection(self._path)
+        self.connection.set_busy_timeout(BUSY_MS)
+        self.connection.enable_load_extension(True)
+        self.connection.load_extension(sqlite_vec.loadable_path())
+        self.connection.enable_load_extension(False)
+        self._make_table(asked)
 
     def _count(self, where: Where = None) -> int:
         if where is None:
@@ -80,9 +71,10 @@ class SqliteVecStore(Store):
         return int(self.connection.execute(f"SELECT count(*) FROM ({seen})", values).get)
 
     def _close(self) -> None:
-        self.connection.close()
+        if self.connection is not None:
+            self.connection.close()
 
-    def _make_table(self, asked: About) -> None:
+    def _make_table(self, asked: About | None) -> None:
         run = self.connection.execute
         with self._writing():
             self._make_registry()
@@ -92,6 +84,7 @@ class SqliteVecStore(Store):
                 (self._name,),
             ).fetchone()
             if there is None:
+                self._adopt(None, asked)
                 self._make_new()
                 return
             own_name, kind, text = there
@@ -150,10 +143,7 @@ class SqliteVecStore(Store):
         with writing(self.connection, self._described):
             yield
 
-    def _upsert(self, batch: Batch, replace: bool) -> None:
-        self._load([batch], replace)
-
-    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
+    def _put(self, batches: Iterable[Batch], replace: bool) -> None:
         """All batches in one transaction."""
         many = self.connection.executemany
         codes_text = f"INSERT INTO {self.table} (id, code) VALUES (?, vec_bit(?))"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,14 @@ from hashlearn.search.candidates import ranked
 from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, checked_ids, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
 from hashlearn.search.stores.base import Batch, Where
-from hashlearn.search.stores.file_store import FileStore, read_file, write_file
+from hashlearn.search.stores.file_store import FileStore, joined, read_file, write_file
 
 
 class UsearchStore(FileStore):
-    """A usearch index. Open it with `open`; `save` and `close` write it.
+    """A usearch index in one file. `save` and `close` write it; with None as place, nothing is ever written.
+
+    The options are ``n_links``, ``build_width`` and ``search_width`` of the graph. A file that this store did not write
+    is refused.
 
     It keeps ids and codes only, so ``where`` takes ids. A ``with`` block that ends in an error does not write the file.
 
@@ -33,37 +36,35 @@ class UsearchStore(FileStore):
 
     packages, extra, engine = ("usearch.index",), "usearch", "usearch"
 
-    def __init__(self, path: str | os.PathLike[str] | None, about: About, settings: dict[str, int]) -> None:
-        super().__init__(path, about)
-        usearch = self._package("usearch.index")
-        kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
-        self.index = usearch.Index(ndim=8 * self.n_bytes, **kinds, **settings)
-        self._whole = True
-        self._keys: dict[Any, int] = {}  # usearch's key of each id that is text
-        self._names: list[Any] = []  # the id of each key, or None
-
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         place: str | os.PathLike[str] | None,
-        about: About,
         *,
         n_links: int = 16,
         build_width: int = 128,
         search_width: int = 64,
-    ) -> Self:
-        """Open the file, or start empty if there is none. With None nothing is ever written.
+    ) -> None:
+        super().__init__(place)
+        self._settings = {"connectivity": n_links, "expansion_add": build_width, "expansion_search": search_width}
+        self._whole = True
+        self._keys: dict[Any, int] = {}  # usearch's key of each id that is text
+        self._names: list[Any] = []  # the id of each key, or None
 
-        A file that this store did not write is refused.
-        """
-        settings = {"connectivity": n_links, "expansion_add": build_width, "expansion_search": search_width}
-        store = cls(place, about, settings)
-        if place is not None and store._is_there:
-            header, names = read_file(place, cls.engine, lambda header, _, names: (header, names))
-            store._take_header(header, about)
-            store.index.load(os.fspath(place))
-            store._take_names(names)
-        return store
+    def _open(self, asked: About | None) -> None:
+        if self.path is None or not self._is_there:
+            self._adopt(None, asked)
+            self.index = self._empty_index()
+            return
+        header, names = read_file(self.path, self.engine, lambda header, _, names: (header, names))
+        self._take_header(header, asked)
+        self.index = self._empty_index()
+        self.index.load(os.fspath(self.path))
+        self._take_names(names)
+
+    def _empty_index(self) -> Any:
+        usearch = self._package("usearch.index")
+        kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
+        return usearch.Index(ndim=8 * self.n_bytes, **kinds, **self._settings)
 
     def save(self) -> None:
         """Write the file atomically. Refused if another store has written it since this one read it."""
@@ -96,7 +97,10 @@ class UsearchStore(FileStore):
     def _count(self, where: Where = None) -> int:
         return len(self._there(where)[0]) if isinstance(where, np.ndarray) else len(self.index)
 
-    def _upsert(self, batch: Batch, replace: bool) -> None:
+    def _put(self, batches: Iterable[Batch], replace: bool) -> None:
+        batch = joined(batches)
+        if batch is None:
+            return
         known, old = self._there(batch.ids)
         if len(known) and not replace:
             self._refuse_known(known[0], len(known))
@@ -115,11 +119,6 @@ class UsearchStore(FileStore):
             self._keys.update(numbers)
             self._names += new
         self._whole = self._unsaved = True
-
-    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
-        """All rows in memory, then one atomic save. If a batch cannot be read, nothing has changed."""
-        super()._load(batches, replace)
-        self.save()
 
     def _remove(self, where: Any) -> int:
         there, keys = self._there(where)

@@ -56,7 +56,7 @@ def _warn_of_new_rows(session: Session, table: Table, described: str) -> None:
         warnings.warn(
             f"{described} gets {count} new row(s) without values in {', '.join(map(repr, table.left_empty))}; insert "
             "such rows before their codes",
-            stacklevel=7,
+            stacklevel=6,
         )
 
 

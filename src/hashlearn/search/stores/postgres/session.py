@@ -69,10 +69,10 @@ def shared_lock(connection: Any, lock: Any) -> Any:
 class Session:
     """A connection, and names that statements hold in braces: ``{table}``, ``{id}``, ``{code}``, ``{type}`` …"""
 
-    def __init__(self, connection: Any, names: dict[str, Sequence[str]], n_bits: int) -> None:
+    def __init__(self, connection: Any, names: dict[str, Sequence[str]]) -> None:
         self.connection, self.names = connection, names
         self._sql = package("psycopg.sql")
-        self._type = self._sql.SQL(f"bit({n_bits})")
+        self.n_bits = 0  # until the table is there
 
     def quoted(self, *parts: str) -> str:
         """A name as it stands in a statement without parameters."""
@@ -82,7 +82,7 @@ class Session:
         """Execute a statement; ``more`` are pieces of SQL for further braces, with percent signs doubled."""
         pieces = {key: self._sql.SQL(piece) for key, piece in more.items()}
         names = {key: self._identifier(parts, "%%") for key, parts in self.names.items()}
-        statement = self._sql.SQL(text).format(**names, **pieces, type=self._type)
+        statement = self._sql.SQL(text).format(**names, **pieces, type=self._sql.SQL(f"bit({self.n_bits})"))
         return self.execute(statement, parameters)
 
     @contextmanager
@@ -163,17 +163,17 @@ def _missing_rights() -> Iterator[None]:
 
 @contextmanager
 def lost_connections(described: str) -> Iterator[None]:
-    """A full disk or a lost connection during a load as an OSError that says what to do."""
+    """A full disk or a lost connection while rows are written as an OSError that says what to do."""
     psycopg = package("psycopg")
-    again = "nothing is stored; load the same source again"
+    again = "nothing is stored; do the same again"
     try:
         yield
     except psycopg.errors.DiskFull as error:
-        text = f"the server's disk is full while {described} is loaded ({_one_line(error)}): {again}"
+        text = f"the server's disk is full while {described} is written ({_one_line(error)}): {again}"
         raise OSError(errno.ENOSPC, text) from None
     except psycopg.OperationalError as error:
         raise ConnectionError(
-            f"the load into {described} has ended, because the connection is lost or the server refuses to go on "
+            f"writing to {described} has ended, because the connection is lost or the server refuses to go on "
             f"({_one_line(error)}): {again}"
         ) from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,15 @@ SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")  # every t
 
 
 class PostgresStore(Store):
-    """A table (id, code bit(n), fields) of PostgreSQL. Open it with `open`.
+    """A table (id, code bit(n), fields) of PostgreSQL. It is made (and the extension ``vector``) if it is missing.
+
+    The place is a URL, a connection string or an open psycopg connection. An open connection stays yours: the store
+    works inside its transaction, and you commit, unless it is in autocommit mode. The options are ``table``, a name or
+    (schema, name); ``columns``, the names of id and code; and ``add_column``.
+
+    A table of your own is accepted if its id column is a key of integers, text or UUIDs, which are text here.
+    ``add_column`` adds the code column if it is missing. The fields of ``about`` are then those of its columns that
+    `upsert` writes, and all its columns can be used in ``where``.
 
     >>> with PostgresStore.open("postgresql://localhost/mine", About(32), table="codes") as store:  # doctest: +SKIP
     ...     store.upsert(codes, ids)
@@ -45,64 +53,29 @@ class PostgresStore(Store):
     """
 
     packages, extra = ("psycopg",), "postgres"
+    is_local = False
 
     def __init__(
         self,
-        connection: Any,
-        table: Sequence[str],
-        columns: tuple[str, str],
-        about: About,
-    ) -> None:
-        super().__init__(about)
-        self.connection, self._closes = connection, False
-        self._lock = shared_lock(connection, self._lock)
-        beside = ("pg_temp", f"hashlearn_incoming_{secrets.token_hex(8)}")
-        names: dict[str, Sequence[str]] = {"table": table, "id": columns[:1], "code": columns[1:], "beside": beside}
-        self._session = Session(connection, names, about.n_bits)
-        self._run = self._session.run
-        self._described = f"table {self._session.quoted(*table)}"
-
-    @classmethod
-    def open(
-        cls,
         place: Any,
-        about: About,
         *,
         table: str | tuple[str, str] = "codes",
         columns: tuple[str, str] = ("id", "code"),
         add_column: bool = False,
-    ) -> Self:
-        """Open the table; make it (and the extension ``vector``) if it is missing.
-
-        ``place`` is a URL, a connection string or an open psycopg connection. An open connection stays yours: the
-        store works inside its transaction, and you commit, unless it is in autocommit mode. ``table`` is a name or
-        (schema, name). ``columns`` are the names of id and code.
-
-        A table of your own is accepted if its id column is a key of integers, text or UUIDs, which are text here.
-        ``add_column`` adds the code column if it is missing. The fields of ``about`` are then those of its columns that
-        `upsert` writes, and all its columns can be used in ``where``.
-        """
+    ) -> None:
+        super().__init__(place)
         psycopg = package("psycopg")
-        parts = _checked_names((table,) if isinstance(table, str) else table, "table", (1, 2))
-        names = _checked_columns(_checked_names(columns, "columns", (2,)), "columns")
-        if names[0] == names[1]:
+        self._parts = _checked_names((table,) if isinstance(table, str) else table, "table", (1, 2))
+        self._names = _checked_columns(_checked_names(columns, "columns", (2,)), "columns")
+        if self._names[0] == self._names[1]:
             raise ValueError(f"columns must be two different names, got {columns!r}")
-        for name in _checked_columns(about.fields or (), "fields"):
-            if name.lower() in map(str.lower, names):
-                raise ValueError(f"fields must have names of their own, but {name!r} is taken")
         if not isinstance(place, str | psycopg.Connection):
             kind = type(place).__name__
             raise TypeError(f"place must be a URL, a connection string or a psycopg.Connection, got {kind}")
-        connection = connected(place) if isinstance(place, str) else place
-        store = cls(connection, parts, (names[0], names[1]), about)
-        store._closes = connection is not place
-        try:
-            with store._lock:
-                store._open(about, add_column)
-        except BaseException:
-            store.close()
-            raise
-        return store
+        self._described, self._add_column = f"table {'.'.join(self._parts)!r}", add_column
+        self.connection: Any = connected(place) if isinstance(place, str) else place
+        self._closes = self.connection is not place
+        self._lock = shared_lock(self.connection, self._lock)
 
     def build_index(self, *, n_links: int = 16, build_width: int = 64) -> None:
         """Make the HNSW index that ``search(..., exact=False)`` uses, if there is none."""
@@ -171,9 +144,22 @@ class PostgresStore(Store):
         piece = self._where(seen, as_text=True)[0]
         return rescoring.two_stage_sql(self._session, self._table, self.n_bits, piece, exact=exact, **settings)
 
-    def _open(self, asked: About, add_column: bool) -> None:
-        self._table = found = tables.opened(self._session, asked, add_column, self._described)
-        self._adopt(About(self.n_bits, found.id_type, found.model, found.fields), asked)
+    def _open(self, asked: About | None) -> None:
+        for name in _checked_columns((asked and asked.fields) or (), "fields"):
+            if name.lower() in map(str.lower, self._names):
+                raise ValueError(f"fields must have names of their own, but {name!r} is taken")
+        beside = ("pg_temp", f"hashlearn_incoming_{secrets.token_hex(8)}")
+        names: dict[str, Sequence[str]] = {
+            "table": self._parts,
+            "id": self._names[:1],
+            "code": self._names[1:],
+            "beside": beside,
+        }
+        self._session = Session(self.connection, names)
+        self._run = self._session.run
+        self._described = f"table {self._session.quoted(*self._parts)}"
+        self._table = found = tables.opened(self._session, asked, self._add_column, self._described)
+        self._adopt(About(found.n_bits, found.id_type, found.model, found.fields), asked)
         has_text = self.id_type == TEXT or "text" in self.fields.values()
         if has_text and self.connection.info.encoding != "utf-8":  # COPY's binary format has the client's encoding
             encoding = self.connection.info.encoding
@@ -195,17 +181,10 @@ class PostgresStore(Store):
         if self._closes:
             self.connection.close()
 
-    def _upsert(self, batch: Batch, replace: bool) -> None:
-        self._put_all([batch], replace)
-
-    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
-        with lost_connections(self._described):
-            self._put_all(batches, replace)
-
-    def _put_all(self, batches: Iterable[Batch], replace: bool) -> None:
+    def _put(self, batches: Iterable[Batch], replace: bool) -> None:
         """Copy all rows into a temporary table and merge it, in one transaction."""
         session, n_rows = self._session, 0
-        with refused_rows(self._described), session.transaction():
+        with lost_connections(self._described), refused_rows(self._described), session.transaction():
             self._run("CREATE TABLE {beside} " + columns_beside(self._table) + " ON COMMIT DROP")
             for batch in batches:
                 with session.copying() as copy:

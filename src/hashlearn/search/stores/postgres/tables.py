@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hashlearn.search.about import DIGEST, About
 from hashlearn.search.ids import INTEGER, TEXT
+from hashlearn.search.stores.base import NOTHING_THERE
 from hashlearn.search.stores.postgres.session import Session, package
 
 CREATE_ATTEMPTS = 4
@@ -52,6 +53,7 @@ class Column:
 class Table:
     """A table of codes."""
 
+    n_bits: int
     id_type: str
     has_uuids: bool  # whether the id column is of type uuid
     fields: dict[str, str]
@@ -66,7 +68,7 @@ class Table:
         return ' COLLATE "C"' if self.id_type == TEXT and not self.has_uuids else ""
 
 
-def opened(session: Session, asked: About, add_column: bool, described: str) -> Table:
+def opened(session: Session, asked: About | None, add_column: bool, described: str) -> Table:
     """The table, made if it is missing. Tries again if another connection makes it at the same moment."""
     errors = package("psycopg.errors")
     raced = (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject, errors.DuplicateColumn)
@@ -80,13 +82,16 @@ def opened(session: Session, asked: About, add_column: bool, described: str) -> 
     raise AssertionError("unreachable")
 
 
-def _made_or_found(session: Session, asked: About, add_column: bool, described: str) -> Table:
+def _made_or_found(session: Session, asked: About | None, add_column: bool, described: str) -> Table:
     if session.run("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone() is None:
         session.run("CREATE EXTENSION IF NOT EXISTS vector")
     text = session.quoted(*session.names["table"])
     query = "SELECT oid, relkind::text FROM pg_class WHERE oid = to_regclass(%s)"
     row = session.run(query, (text,)).fetchone()
+    session.n_bits = 0 if asked is None else asked.n_bits
     if row is None:
+        if asked is None:
+            raise FileNotFoundError(NOTHING_THERE.format(described))
         _make(session, asked)
         row = session.run(query, (text,)).fetchone()
     oid, kind = row
@@ -95,18 +100,19 @@ def _made_or_found(session: Session, asked: About, add_column: bool, described: 
         raise ValueError(f"{there} it is {KINDS.get(kind, 'something else')}, not a table")
     columns = _columns(session, oid)
     (id_name,), (code_name,) = session.names["id"], session.names["code"]
-    if code_name not in columns and add_column:
+    if code_name not in columns and add_column and asked is not None:
         session.run("ALTER TABLE {table} ADD COLUMN {code} {type}")
         _note_model(session, asked.model)
         columns = _columns(session, oid)
-    _require_code(columns, code_name, asked.n_bits, there)
+    session.n_bits = _bits_of_code(columns, code_name, None if asked is None else asked.n_bits, there)
     id_type = _require_key(session, oid, columns, id_name, there)
-    fields = _fields(columns, asked.fields, (id_name, code_name), there)
+    fields = _fields(columns, None if asked is None else asked.fields, (id_name, code_name), there)
     noted = MODEL_COMMENT.search(columns[code_name].comment)
     others = {name: column for name, column in columns.items() if name not in (id_name, code_name, *fields)}
     left_empty = tuple(name for name, column in others.items() if not column.has_default and not column.identity)
     complete = not any(columns[name].never_null for name in left_empty)
     return Table(
+        n_bits=session.n_bits,
         id_type=id_type,
         has_uuids=columns[id_name].kind == "uuid",
         fields=fields,
@@ -144,14 +150,17 @@ def _columns(session: Session, oid: int) -> dict[str, Column]:
     return {name: Column(*rest) for name, *rest in found.fetchall()}
 
 
-def _require_code(columns: Mapping[str, Column], name: str, n_bits: int, there: str) -> None:
+def _bits_of_code(columns: Mapping[str, Column], name: str, n_bits: int | None, there: str) -> int:
+    """The number of bits of the code column, which must be ``n_bits`` if that is known."""
     if name not in columns:
-        raise ValueError(f"{there} its column {name!r} has type none: add_column=True adds it as bit({n_bits})")
+        kind = "bit(n)" if n_bits is None else f"bit({n_bits})"
+        raise ValueError(f"{there} its column {name!r} has type none: add_column=True adds it as {kind}")
     stored = re.fullmatch(r"bit\((\d+)\)", columns[name].type)
-    if stored and int(stored[1]) != n_bits:
-        raise ValueError(f"{there.removesuffix(', and')}, with codes of {stored[1]} bits and not n_bits={n_bits}")
     if not stored:
-        raise ValueError(f"{there} its column {name!r} has type {columns[name].type}, not bit({n_bits})")
+        raise ValueError(f"{there} its column {name!r} has type {columns[name].type}, not bit({n_bits or 'n'})")
+    if n_bits not in (None, int(stored[1])):
+        raise ValueError(f"{there.removesuffix(', and')}, with codes of {stored[1]} bits and not n_bits={n_bits}")
+    return int(stored[1])
 
 
 def _require_key(session: Session, oid: int, columns: Mapping[str, Column], name: str, there: str) -> str:
