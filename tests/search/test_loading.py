@@ -204,7 +204,7 @@ def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, 
             with pytest.raises(error, match=message):
                 store.load(source)
         (tmp_path / "text.parquet").write_text("no Parquet")
-        with pytest.raises(ValueError, match=r"text\.parquet: is no Parquet file of codes"):
+        with pytest.raises(ValueError, match=r"text\.parquet: cannot be read as Parquet"):
             store.load(tmp_path / "text.parquet")
         for bad in ("", "a\0b", "x" * 2001):
             with pytest.raises(ValueError, match="ids must"):
