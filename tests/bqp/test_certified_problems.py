@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn import bqp
-from hashlearn.bqp.theory import shift_to_negative_semidefinite
+from hashlearn.bqp.eigen import shift_to_negative_semidefinite
 from tests.bqp.problems import brute_force
 from tests.bqp.test_sdr import KINDS, random_problem
 

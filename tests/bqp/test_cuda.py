@@ -6,9 +6,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hashlearn import bqp, inference  # noqa: E402
-from hashlearn.bqp.rows import torch_steps  # noqa: E402
-from hashlearn.bqp.rows.torch_rows import TorchRows  # noqa: E402
-from hashlearn.bqp.rows.torch_steps import BlockMixing, CudaGraphs, FlipDescent, flip_descent  # noqa: E402
+from hashlearn.bqp.rows import torch_rows  # noqa: E402
+from hashlearn.bqp.rows.torch_rows import (  # noqa: E402
+    BlockMixing,
+    CudaGraphs,
+    FlipDescent,
+    TorchRows,
+    flip_descent,
+)
 
 DEVICE_SDR = inference.PRESETS["sampled_sdr"]
 
@@ -35,7 +40,7 @@ def test_recorded_flips_are_those_run_step_by_step(monkeypatch):
     first, again = (flip_descent(P, WEIGHTS, signs(), lambda: None, 20, graphs) for _ in range(2))
     assert graphs.recorded[FlipDescent]._graph is not None
     torch.testing.assert_close(first, again, rtol=0.0, atol=0.0)
-    monkeypatch.setattr(torch_steps, "_recorded", never)
+    monkeypatch.setattr(torch_rows, "_recorded", never)
     other = CudaGraphs()
     stepwise = flip_descent(rows(), WEIGHTS, signs(), lambda: None, 20, other)
     assert other.recorded[FlipDescent]._graph is None
@@ -53,7 +58,7 @@ def test_recorded_sweeps_are_those_run_step_by_step(monkeypatch):
     graph, moved, image = after_sweeps()
     assert graph is not None
     assert moved[-1] < moved[0]
-    monkeypatch.setattr(torch_steps, "_recorded", never)
+    monkeypatch.setattr(torch_rows, "_recorded", never)
     graph, stepwise, expected = after_sweeps()
     assert graph is None
     np.testing.assert_allclose(moved, stepwise, rtol=1e-4)
@@ -92,8 +97,8 @@ def test_a_gpu_is_left_as_it_was():
 
 def test_the_bits_of_a_code_replay_the_same_graphs(monkeypatch):
     """Samples and flips of one P whose columns change: one recording of each, whatever the number of bits."""
-    recorded, record = [], torch_steps._recorded
-    monkeypatch.setattr(torch_steps, "_recorded", lambda f, d: recorded.append(f) or record(f, d))
+    recorded, record = [], torch_rows._recorded
+    monkeypatch.setattr(torch_rows, "_recorded", lambda f, d: recorded.append(f) or record(f, d))
     P = TorchRows(rows(600_000))  # more than twice the largest sample
     found = []
     for bit in range(3):

@@ -15,13 +15,14 @@ from hashlearn import bqp
 from hashlearn.bqp import LowRank, Status, as_operator
 from hashlearn.bqp.exact_numbers import sum_below
 from hashlearn.bqp.presolve import merge, standardize
-from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.sdr.certificate import (
+    Inertia,
     _margin,
     _scaled_bound,
     dual_bound,
     factored_bound,
+    is_positive_definite,
     low_rank_bound,
 )
 from hashlearn.bqp.sdr.chebyshev import chebyshev_test, growth_bound, shifted_sum

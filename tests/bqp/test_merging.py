@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hashlearn.bqp.rows.equal_rows as equal_rows
-from hashlearn.bqp import Dense, LowRank, Structured, as_operator
+from hashlearn.bqp import Dense, LowRank, Structured, as_operator, presolve
 from hashlearn.bqp.presolve import Step, merge
 from tests.bqp.problems import brute_force, random_low_rank, random_sparse, repeated_rows
 
@@ -60,7 +59,7 @@ def test_minus_zero_equals_zero():
 
 
 def test_a_hash_collision_merges_nothing_wrong(monkeypatch):
-    monkeypatch.setattr(equal_rows, "_hash_rows", lambda P: np.zeros(len(P), np.uint64))
+    monkeypatch.setattr(presolve, "_hash_rows", lambda P: np.zeros(len(P), np.uint64))
     A = repeated_rows(3, weights=(-1.0, -1.0, -2.0))
     merged = merge(A)
     assert brute_force(merged.problem) == pytest.approx(brute_force(A))

@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hashlearn.bqp import Dense, LowRank, Operator, as_operator, diagonal_operator, theory
-from hashlearn.bqp.theory import (
+from hashlearn.bqp import (
+    Dense,
+    LowRank,
+    Operator,
+    as_operator,
+    diagonal_operator,
     expected_rounding_value,
     shift_to_negative_semidefinite,
 )
+from hashlearn.bqp.sdr import rounding
 
 
 def operators(n: int, seed: int) -> list[Operator]:
@@ -64,7 +69,7 @@ def test_shift_of_degenerate_matrices(A: object) -> None:
 @pytest.mark.parametrize("kind", range(4))
 @pytest.mark.parametrize("entries", [7, 2_000_000])
 def test_equation_13_is_the_dense_formula(kind: int, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theory, "ENTRIES_PER_BLOCK", entries)  # many blocks, or one
+    monkeypatch.setattr(rounding, "ENTRIES_PER_BLOCK", entries)  # many blocks, or one
     A = operators(23, 1)[kind]
     V = unit_rows(23, 4, 2)
     lifted = np.clip(V @ V.T, -1.0, 1.0)

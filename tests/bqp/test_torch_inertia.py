@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn.bqp import LowRank
-from hashlearn.bqp.rows.inertia import Inertia
-from hashlearn.bqp.sdr.certificate import low_rank_bound
+from hashlearn.bqp.sdr.certificate import Inertia, low_rank_bound
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

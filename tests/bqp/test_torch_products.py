@@ -9,8 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hashlearn.bqp.rows.torch_rows import TorchRows  # noqa: E402
-from hashlearn.bqp.rows.torch_steps import BlockMixing, CudaGraphs, FlipDescent, flip_descent  # noqa: E402
+from hashlearn.bqp.rows.torch_rows import (  # noqa: E402
+    BlockMixing,
+    CudaGraphs,
+    FlipDescent,
+    TorchRows,
+    flip_descent,
+)
 from hashlearn.linalg.tensors import (  # noqa: E402
     BLOCK,
     CHUNK,

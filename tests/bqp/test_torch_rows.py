@@ -12,7 +12,7 @@ from tests.bqp.problems import brute_force
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-from hashlearn.bqp.rows.torch_steps import BlockMixing  # noqa: E402
+from hashlearn.bqp.rows.torch_rows import BlockMixing  # noqa: E402
 from hashlearn.linalg import tensors as torch_blocks  # noqa: E402
 
 DTYPES = {"float32": (torch.float32, 2e-5), "float64": (torch.float64, 1e-11)}
@@ -127,7 +127,7 @@ def test_steps_of_blocks_never_raise_the_relaxation():
 
 def test_identical_rows_are_merged_as_in_numpy():
     generator = torch.Generator().manual_seed(3)
-    rows = torch.randn((9, 4), generator=generator)
+    rows = torch.randint(-9, 10, (9, 4), generator=generator).float()  # their multiples are exact in float32
     P = rows[torch.randint(0, 9, (200,), generator=generator)]
     weights = -np.ones(4)
     ours = presolve.merge(bqp.LowRank(P, weights))

@@ -6,6 +6,7 @@ as well as one bit of a code. Start with `solve`. With a `LowRank` A everything 
 
 from __future__ import annotations
 
+from hashlearn.bqp.eigen import shift_to_negative_semidefinite
 from hashlearn.bqp.methods import METHODS
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.auto import Auto
@@ -14,8 +15,7 @@ from hashlearn.bqp.methods.graph_cut import GraphCut
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
-from hashlearn.bqp.modeling.answers import Answer, ising, max_cut, qubo, solve_problem
-from hashlearn.bqp.modeling.dimod_sampler import DimodSampler
+from hashlearn.bqp.modeling.answers import Answer, DimodSampler, ising, max_cut, qubo, solve_problem
 from hashlearn.bqp.modeling.problem import Problem
 from hashlearn.bqp.modeling.problem_files import ProblemFileError, read_problem, write_problem
 from hashlearn.bqp.modeling.problem_readers import ising_problem, max_cut_problem, qubo_problem
@@ -31,10 +31,10 @@ from hashlearn.bqp.operators import (
 from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.proof.tree import Proof
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
+from hashlearn.bqp.sdr.rounding import expected_rounding_value
 from hashlearn.bqp.solution import Solution, SolverProgress, Status, TraceEntry
 from hashlearn.bqp.solve import solve
 from hashlearn.bqp.state import Solver
-from hashlearn.bqp.theory import expected_rounding_value, shift_to_negative_semidefinite
 
 __all__ = [
     "METHODS",

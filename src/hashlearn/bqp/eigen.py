@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from hashlearn.bqp.operators import Operator
+from hashlearn.bqp.operators import Operator, as_operator, diagonal_operator
 from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
+from hashlearn.core.checks import generator
 from hashlearn.core.thresholds import DENSIFY_UP_TO, LAPACK_UP_TO
 from hashlearn.linalg.gram import gram
 
@@ -84,6 +85,25 @@ def largest_eigenvalue(A: Operator, rng: np.random.Generator, check_time: CheckT
     50.0
     """
     return 0.0 - smallest_eigenpair(A.scaled(-1.0), rng, check_time)[0]
+
+
+def shift_to_negative_semidefinite(A: Any, random_state: Any = 0) -> tuple[Operator, float]:
+    """Prop. 1: B = A − λ₁ I ⪯ 0, and λ₁, the largest eigenvalue; xᵀBx = xᵀAx − n λ₁ for all signs x.
+
+    The λ₁ that is used and returned is larger than the computed one by 1e-7 · ‖A‖, the possible error of the iterative
+    eigensolver. So B is negative semidefinite in floating point too.
+
+    >>> B, top_eigenvalue = shift_to_negative_semidefinite([[0.0, 1.0], [1.0, 0.0]])
+    >>> B.toarray().round(6), round(top_eigenvalue, 6)
+    (array([[-1.,  1.],
+           [ 1., -1.]]), 1.0)
+    """
+    A = as_operator(A)
+    rng = generator(random_state)
+    top = largest_eigenvalue(A, rng)
+    norm = max(abs(top), abs(smallest_eigenpair(A, rng)[0]))
+    top += RESIDUAL * norm
+    return A + diagonal_operator(np.full(A.n, -top)), top
 
 
 def _from_gram(A: Operator, rng: np.random.Generator, check_time: CheckTime) -> tuple[float, FloatArray]:

@@ -1,6 +1,6 @@
 """One node: its bound by rounds of minimization, cuts and dual points, and the pair of variables to branch on.
 
-A round minimizes the augmented Lagrangian (`lagrangian`), updates the multipliers, and makes a dual point from V:
+A round minimizes the augmented Lagrangian (`cuts`), updates the multipliers, and makes a dual point from V:
 y_i = v_iᵀ(MV)_i, shifted by λ_min(M − Diag(y)). Then violated cuts are added and slack ones dropped. Eigenvectors of
 negative eigenvalues become new columns of V, which leads away from saddle points, and empty columns are removed.
 
@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg as la
 
-from hashlearn.bqp.proof.cuts import WIDEST, Cuts, separate
-from hashlearn.bqp.proof.lagrangian import minimize
+from hashlearn.bqp.proof.cuts import WIDEST, Cuts, minimize, separate
 from hashlearn.bqp.proof.tree import DualPoint, Node
 from hashlearn.core.arrays import FloatArray
 

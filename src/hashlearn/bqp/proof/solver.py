@@ -1,7 +1,7 @@
 """Branch and bound for min xᵀAx, eq. (5): the optimum of about 100 variables, with a proof that anyone can check.
 
 A short tabu search gives the incumbent. Each node's bound is the semidefinite relaxation with cuts of three, five and
-seven entries (`cuts`), in factored form (`lagrangian`, `bound`). A node that is not pruned branches on a pair,
+seven entries, in factored form (`cuts`, `bound`). A node that is not pruned branches on a pair,
 x_i = x_j or x_i = −x_j, so its children have one variable less (`tree`, `bound`). Nodes are taken best first, two
 at a time, on two threads. Pruning uses the lattice of values: for integer A they differ by a known step.
 

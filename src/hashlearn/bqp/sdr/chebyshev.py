@@ -194,34 +194,18 @@ def _step(M: Operator, shifted: Array, Z: Array, previous: Array, factor: float)
 
 @njit(cache=True, nogil=True, fastmath=FAST)  # a bound rests on it, so NaN and infinity must show
 def _sparse_step(data, indices, indptr, shifted, Z, previous, factor, first, last):  # type: ignore[no-untyped-def]
-    """Written out for eight columns: compilers keep the sums in registers only then."""
+    """The rows first…last of `_step`, in place of ``previous``; returns the sum of their squares."""
     total = 0.0
     for i in range(first, last):
-        z = Z[i]
-        a = shifted[i]
-        s0, s1, s2, s3 = a * z[0], a * z[1], a * z[2], a * z[3]
-        s4, s5, s6, s7 = a * z[4], a * z[5], a * z[6], a * z[7]
-        for q in range(indptr[i], indptr[i + 1]):
-            a, z = data[q], Z[indices[q]]
-            s0 += a * z[0]
-            s1 += a * z[1]
-            s2 += a * z[2]
-            s3 += a * z[3]
-            s4 += a * z[4]
-            s5 += a * z[5]
-            s6 += a * z[6]
-            s7 += a * z[7]
-        z = previous[i]
-        z[0] = factor * s0 - z[0]
-        z[1] = factor * s1 - z[1]
-        z[2] = factor * s2 - z[2]
-        z[3] = factor * s3 - z[3]
-        z[4] = factor * s4 - z[4]
-        z[5] = factor * s5 - z[5]
-        z[6] = factor * s6 - z[6]
-        z[7] = factor * s7 - z[7]
+        out, z, a = previous[i], Z[i], factor * shifted[i]
         for c in range(COLUMNS):
-            total += z[c] * z[c]
+            out[c] = a * z[c] - out[c]
+        for q in range(indptr[i], indptr[i + 1]):
+            a, z = factor * data[q], Z[indices[q]]
+            for c in range(COLUMNS):
+                out[c] += a * z[c]
+        for c in range(COLUMNS):
+            total += out[c] * out[c]
     return total
 
 
