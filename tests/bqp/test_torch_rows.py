@@ -6,7 +6,7 @@ import pytest
 from hashlearn import bqp
 from hashlearn.bqp import presolve
 from hashlearn.bqp.rows import Linearized, Rows, rows_of
-from hashlearn.linalg.rotation import _quantized
+from hashlearn.linalg.principal_axes import _quantized
 from tests.bqp.problems import brute_force
 
 torch = pytest.importorskip("torch")

@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.svm import LinearSVC
 
 from hashlearn import TwoStepHasher
-from hashlearn.hash_functions import RBFSVM, KernelRidge, kernel_ridge, rbf_svm
+from hashlearn.hash_functions import RBFSVM, KernelRidge, kernel_methods
 from hashlearn.hash_functions import kernels as kernels_module
 from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
@@ -85,10 +85,10 @@ def test_all_rows_as_landmarks_is_exact_ridge(rng):
 
 def test_landmark_svm_minimises_the_squared_hinge(rng, monkeypatch):
     X, codes, _, _ = learn_and_new()
-    monkeypatch.setattr(rbf_svm, "PASSES", 2000)
-    monkeypatch.setattr(rbf_svm, "SETTLED", 1e-7)
-    landmarks = kernel_ridge.Landmarks(X[rng.choice(len(X), 40, replace=False)], 0.1)
-    coefficients, intercepts = rbf_svm.landmark_svm(landmarks, X, codes[:, :4], C=1.0)
+    monkeypatch.setattr(kernel_methods, "PASSES", 2000)
+    monkeypatch.setattr(kernel_methods, "SETTLED", 1e-7)
+    landmarks = kernel_methods.Landmarks(X[rng.choice(len(X), 40, replace=False)], 0.1)
+    coefficients, intercepts = kernel_methods.landmark_svm(landmarks, X, codes[:, :4], C=1.0)
     margins, features = landmarks.points.kernel(X) @ coefficients + intercepts, landmarks.features(X)
     for b in range(4):
         reference = LinearSVC(C=1.0, dual=False, intercept_scaling=1000.0, tol=1e-8).fit(features, codes[:, b])
@@ -99,7 +99,7 @@ def test_features_that_are_not_kept_are_made_again(rng, monkeypatch):
     X, codes, X_new, _ = learn_and_new()
     spec = RBFSVM(max_gram_rows=1, n_landmarks=50, gamma=0.1)
     kept = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
-    monkeypatch.setattr("hashlearn.hash_functions.rbf_svm.memory_share", lambda: 0)
+    monkeypatch.setattr("hashlearn.hash_functions.kernel_methods.memory_share", lambda: 0)
     made = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
     np.testing.assert_array_equal(made, kept)
 
@@ -108,10 +108,10 @@ def test_features_that_are_not_kept_are_made_again(rng, monkeypatch):
 def test_memory_refuses_a_gram_matrix_and_never_replaces_it(spec, rng, monkeypatch):
     """The path of a fit depends on n alone, so that the same seed gives the same codes on every machine."""
     X, codes, _, _ = learn_and_new()
-    monkeypatch.setattr(kernel_ridge, "memory_share", lambda: 4 * 300**2)
+    monkeypatch.setattr(kernel_methods, "memory_share", lambda: 4 * 300**2)
     gram = spec().fit(X, codes, rng)
     assert "landmarks" not in gram.description
-    monkeypatch.setattr(kernel_ridge, "memory_share", lambda: 4 * 299**2)
+    monkeypatch.setattr(kernel_methods, "memory_share", lambda: 4 * 299**2)
     message = "the Gram matrix of 300 rows takes 0.0 GB, more than half.*max_gram_rows=299 or less gives landmarks"
     for call in (lambda: spec().fit(X, codes, rng), lambda: TwoStepHasher(4, hash_function=spec()).fit(X)):
         with pytest.raises(MemoryError, match=message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn.hash_functions import KernelRidge
-from hashlearn.hash_functions.kernel_ridge import ALPHAS, alpha_by_leave_one_out, leave_one_out_errors
+from hashlearn.hash_functions.kernel_methods import ALPHAS, alpha_by_leave_one_out, leave_one_out_errors
 from hashlearn.hash_functions.kernels import RBFPoints
 
 

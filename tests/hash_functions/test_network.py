@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.hash_functions import NetworkMargins, every_bit
+from hashlearn.hash_functions import NetworkMargins
 from hashlearn.hash_functions.network import MOST_HIDDEN
 from tests.hash_functions.network import direct_margins, made_up
 
@@ -163,5 +163,6 @@ def test_more_hidden_units_than_a_panel_can_hold_are_refused():
 
 
 def test_bits_of_another_number_are_refused():
+    bits_of_12 = {"bit_columns": np.arange(12), "bit_source": np.arange(12), "bit_signs": np.ones(12, np.int8)}
     with pytest.raises(ValueError, match=r"weights must have shape \(20, 12\)"):
-        NetworkMargins.from_state({**made_up().state(), **every_bit(12).state()})
+        NetworkMargins.from_state({**made_up().state(), **bits_of_12})

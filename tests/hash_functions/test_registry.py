@@ -46,7 +46,7 @@ def test_a_specification_stays_itself():
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(ValueError, match="did you mean 'rbf_svm'"):
         as_hash_function("rbfsvm")
-    with pytest.raises(ValueError, match="rbf_svm, linear_svm, trees, kernel_ridge, linear_ridge"):
+    with pytest.raises(ValueError, match="'rbf_svm', 'linear_svm', 'trees', 'kernel_ridge', 'linear_ridge'"):
         as_hash_function("zzz")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from hashlearn.hash_functions.rbf_svm import SquaredHinge
+from hashlearn.hash_functions.kernel_methods import SquaredHinge
 
 
 def test_it_reaches_liblinear_and_one_step_lowers_the_loss():

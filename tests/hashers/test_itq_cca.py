@@ -5,7 +5,7 @@ import pytest
 
 from hashlearn.core.labels import label_indicators
 from hashlearn.hashers.baselines.itq import ITQCCA, canonical_directions
-from hashlearn.linalg.rotation import itq_rotation, random_rotation
+from hashlearn.linalg.principal_axes import itq_rotation, random_rotation
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 

@@ -25,7 +25,7 @@ from hashlearn.hash_functions import (
     is_automatic,
 )
 from hashlearn.hash_functions.distinct_bits import distinct_columns
-from hashlearn.hash_functions.kernel_ridge import Landmarks
+from hashlearn.hash_functions.kernel_methods import Landmarks
 from hashlearn.hash_functions.kernels import choose_gamma
 from hashlearn.hash_functions.linear import ridge_margins
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from hashlearn.core import thresholds
-from hashlearn.core.names import did_you_mean
+from hashlearn.core.names import require_choice
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits, every_bit
-from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
 from hashlearn.hash_functions.fitted import FittedHashFunctions
-from hashlearn.hash_functions.hash_function import HashFunction
-from hashlearn.hash_functions.kernel_ridge import KernelRidge
+from hashlearn.hash_functions.hash_function import EstimatorMargins, HashFunction, SklearnHashFunctions
+from hashlearn.hash_functions.kernel_methods import RBFSVM, KernelRidge
 from hashlearn.hash_functions.kernels import KernelExpansion
 from hashlearn.hash_functions.linear import LinearMargins, LinearRidge, LinearSVM
 from hashlearn.hash_functions.network import NetworkMargins
-from hashlearn.hash_functions.rbf_svm import RBFSVM
 from hashlearn.hash_functions.trees import ForestMargins, Trees
 
 __all__ = [
@@ -69,11 +67,8 @@ def as_hash_function(value: Any) -> HashFunction:
     LinearSVM(C=1.0, max_iter=10000)
     """
     if isinstance(value, str):
-        if value in HASH_FUNCTIONS:
-            return HASH_FUNCTIONS[value]()
-        hint = did_you_mean(value, HASH_FUNCTIONS)
-        known = ", ".join(HASH_FUNCTIONS)
-        raise ValueError(f"hash_function must be one of {known}, a specification or a classifier, got {value!r}{hint}")
+        require_choice(value, "hash_function", HASH_FUNCTIONS)
+        return HASH_FUNCTIONS[value]()
     if not isinstance(value, type):
         if hasattr(value, "fit") and hasattr(value, "predict"):
             return SklearnHashFunctions(value)
@@ -86,15 +81,12 @@ def as_hash_function(value: Any) -> HashFunction:
 
 
 def accepts_sparse(value: Any) -> bool:
-    """Whether this hash function learns from sparse rows; "auto" does. For a name this is a lookup; nothing is built.
+    """Whether this hash function learns from sparse rows; "auto" does.
 
     >>> accepts_sparse("kernel_ridge"), accepts_sparse("trees")
     (True, False)
     """
-    if is_automatic(value):
-        return True
-    known = isinstance(value, str) and value in HASH_FUNCTIONS
-    return HASH_FUNCTIONS[value].accepts_sparse if known else as_hash_function(value).accepts_sparse
+    return is_automatic(value) or as_hash_function(value).accepts_sparse
 
 
 def is_automatic(value: Any) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import is_tensor, tensor_like
-from hashlearn.hash_functions.stored import Stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +38,10 @@ class DistinctBits:
         if np.array_equal(self.source, np.arange(self.n_distinct)) and (self.signs > 0).all():
             return margins
         constant = self.source < 0
-        factors, offsets = np.where(constant, 0, self.signs), np.where(constant, self.signs, 0)
-        if is_tensor(margins):
-            factors, offsets = tensor_like(factors, margins), tensor_like(offsets, margins)
-        else:
-            factors, offsets = factors.astype(margins.dtype), offsets.astype(margins.dtype)
+        factors, offsets = (
+            tensor_like(part, margins) if is_tensor(margins) else part.astype(margins.dtype)
+            for part in (np.where(constant, 0, self.signs), np.where(constant, self.signs, 0))
+        )
         # The margins of constant bits are multiplied by 0; without distinct bits there is no margin to take.
         columns = margins[:, np.maximum(self.source, 0)] if self.n_distinct else margins.sum(1)[:, None]
         return columns * factors + offsets
@@ -58,21 +56,6 @@ class DistinctBits:
         repeated = self.n_bits - constant - self.n_distinct
         rest = [f"{k} {what}" for k, what in ((repeated, "repeated or complementary"), (constant, "constant")) if k]
         return f"{self.n_distinct} of {self.n_bits} bits fitted" + (f" ({', '.join(rest)})" if rest else "")
-
-    def state(self) -> dict[str, Any]:
-        """Plain arrays for a file."""
-        return {"bit_columns": self.columns, "bit_source": self.source, "bit_signs": self.signs}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> DistinctBits:
-        """The inverse of ``state``."""
-        sizes = {"n_distinct": len(state["bit_columns"]), "n_bits": len(state["bit_source"])}
-        columns = Stored("n_distinct", kind="integer", least=0, most="n_bits").read(state, "bit_columns", sizes)
-        source = Stored("n_bits", kind="integer", least=-1, most="n_distinct").read(state, "bit_source", sizes)
-        signs = Stored("n_bits", kind="integer", least=-1, most=1).read(state, "bit_signs", sizes)
-        if not signs.all():
-            raise ValueError("bit_signs must hold only -1 and +1")
-        return cls(columns.astype(np.intp), source.astype(np.intp), signs.astype(np.int8))
 
 
 def every_bit(n_bits: int) -> DistinctBits:

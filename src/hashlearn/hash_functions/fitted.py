@@ -1,9 +1,12 @@
-"""Fitted hash functions: margins panel by panel, so that each row's result is the same, bit for bit, in every batch.
+"""Fitted hash functions: their margins, and what a model file holds of them.
 
-BLAS selects its kernels by the shape of a product. A row alone and the same row among a thousand may differ in the
-last digit and, near zero, in the bit. Dense rows are therefore multiplied in panels of one fixed shape (`full_panel`).
-BLAS uses one thread, and Python threads share the panels. If even the place in the panel matters (`place_matters`),
-float64 is used inside. Sparse products are computed row by row anyway.
+Margins are computed panel by panel, so that each row's result is the same, bit for bit, in every batch. BLAS
+selects its kernels by the shape of a product. A row alone and the same row among a thousand may differ in the last
+digit and, near zero, in the bit. Dense rows are therefore multiplied in panels of one fixed shape (`full_panel`). BLAS
+uses one thread, and Python threads share the panels. If even the place in the panel matters (`place_matters`), float64
+is used inside. Sparse products are computed row by row anyway.
+
+What is wrong in a model file must be an error, never a wild read or a NaN later: `Stored` has the checks.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from typing import Any, ClassVar, TypeAlias, TypeVar, get_type_hints
+from typing import Any, ClassVar, TypeAlias, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,9 +24,10 @@ from numpy.typing import NDArray
 
 from hashlearn.bqp.rows import checked_matrix
 from hashlearn.core.arrays import is_tensor, numbers_at_once, tensor_like
+from hashlearn.core.checks import checked_csr
+from hashlearn.core.rows import largest_entry
 from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.stored import Stored
 
 # A multiple of 64 and of 3: OpenBLAS divides float64 rows into tiles of 24 and uses another kernel for the rest.
 # Large enough for matrix products at nearly full speed, small enough for a single query.
@@ -37,9 +41,108 @@ TENSOR_NUMBERS = (1 << 22, 1 << 28)  # size of a temporary on a CPU, and on anot
 Rows: TypeAlias = Any  # NDArray of float32 or float64, or CSR of them
 # From a panel, dense or CSR with at most PANEL_ROWS rows, to margins; rows after those of the panel are dropped.
 PanelFunction: TypeAlias = Callable[[Rows], NDArray[Any]]
-Made = TypeVar("Made")
+
+REAL = (np.float32, np.float64)  # what the evaluators know
+SMALLEST_SCALE = float(np.finfo(np.float64).tiny)
+LARGEST = float(np.finfo(np.float64).max)
 
 log = logging.getLogger(__name__)
+
+
+class Stored:
+    """How a file holds one field of fitted functions, which declare it as ``name: Annotated[its_type, Stored(…)]``.
+
+    Parameters
+    ----------
+    shape : names of the dimensions; the first array with a dimension of this name says how long it is
+    kind : "real" (finite, float32 or float64), "float32" (finite), "threshold" (+inf is allowed as well),
+        "rows" (finite, dense or CSR), "integer"; and without a shape "number" or "flag"
+    least, most : range of a number or of integers; the name of a dimension stands for the largest index in it
+    """
+
+    def __init__(
+        self, *shape: str, kind: str = "real", least: float = SMALLEST_SCALE, most: float | str = LARGEST
+    ) -> None:
+        self.shape, self.kind, self.least, self.most = shape, kind, least, most
+
+    def converted(self, value: Any) -> Any:
+        """A value of this kind as functions compute with it."""
+        dtypes: dict[str, Any] = {"real": np.float64, "threshold": np.float64, "float32": np.float32}
+        if self.kind in dtypes:
+            return np.ascontiguousarray(value, dtypes[self.kind])
+        return {"number": float, "flag": bool}.get(self.kind, lambda same: same)(value)
+
+    def parts(self, value: Any, name: str) -> dict[str, Any]:
+        """The entries of a state that hold ``value``."""
+        if sp.issparse(value):
+            return {f"{name}_{part}": getattr(value, part) for part in ("data", "indices", "indptr")}
+        return {name: value}
+
+    def read(self, state: dict[str, Any], name: str, sizes: dict[str, int]) -> Any:
+        """``state[name]``, refused unless it is of this kind, shape and range. New names of dimensions enter ``sizes``.
+
+        >>> sizes = {"n_features": 3}
+        >>> Stored("n_features", "n_bits").read({"weights": np.ones((3, 2))}, "weights", sizes).shape, sizes
+        ((3, 2), {'n_features': 3, 'n_bits': 2})
+        >>> Stored("n_features", "n_bits").read({"weights": np.ones((3, 4))}, "weights", sizes)
+        Traceback (most recent call last):
+            ...
+        ValueError: weights must have shape (3, 2), got (3, 4)
+        >>> Stored("n_bits").read({"weights": np.array([1.0, np.nan])}, "weights", sizes)
+        Traceback (most recent call last):
+            ...
+        ValueError: weights must be finite, got NaN or infinity
+        """
+        if self.kind in ("flag", "number"):
+            return self._single(state.get(name), name)
+        if self.kind == "rows" and name not in state:
+            data = Stored(f"{name}_entries").read(state, f"{name}_data", sizes)
+            indices, indptr = state[f"{name}_indices"], state[f"{name}_indptr"]
+            sizes.setdefault(self.shape[0], len(indptr) - 1)
+            return checked_csr(data, indices, indptr, [sizes[side] for side in self.shape])
+        array = self._array(state.get(name), name)
+        expected = [sizes.get(side, "any") for side in self.shape]
+        if array.ndim != len(expected) or any(a not in ("any", b) for a, b in zip(expected, array.shape, strict=True)):
+            raise ValueError(f"{name} must have shape ({', '.join(map(str, expected))}), got {array.shape}")
+        sizes.update(zip(self.shape, array.shape, strict=True))
+        if self.kind == "integer":
+            most = sizes[self.most] - 1 if isinstance(self.most, str) else self.most
+            if array.size and not (self.least <= int(array.min()) and int(array.max()) <= most):
+                raise ValueError(f"{name} must lie from {self.least} to {most}, got {array.min()} to {array.max()}")
+        elif self.kind == "threshold":
+            if array.size and not array.min() > -np.inf:
+                raise ValueError(f"{name} must be finite or +inf, got NaN or -inf")
+        elif not largest_entry(array) < np.inf:
+            raise ValueError(f"{name} must be finite, got NaN or infinity")
+        return array
+
+    def _single(self, value: Any, name: str) -> Any:
+        if self.kind == "flag":
+            if not isinstance(value, bool):
+                raise ValueError(f"{name} must be true or false, got {value!r}")
+            return value
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not is_number or not self.least <= value <= self.most:
+            raise ValueError(f"{name} must be a number from {self.least:.3g} to {self.most:.3g}, got {value!r}")
+        return value
+
+    def _array(self, value: Any, name: str) -> NDArray[Any]:
+        kinds = "integers" if self.kind == "integer" else "real numbers, float32 or float64"
+        dtype = getattr(value, "dtype", np.dtype(object))
+        if not isinstance(value, np.ndarray) or not (dtype.kind == "i" if kinds == "integers" else dtype in REAL):
+            what = "missing" if value is None else f"{type(value).__name__} {getattr(value, 'dtype', '')}".strip()
+            raise ValueError(f"{name} must be an array of {kinds}, got {what}")
+        if self.kind == "float32" and dtype != np.float32:
+            raise ValueError(f"{name} must be an array of float32, got {dtype}")
+        return value
+
+
+# How a file holds `DistinctBits`.
+BITS = {
+    "columns": Stored("n_distinct", kind="integer", least=0, most="n_bits"),
+    "source": Stored("n_bits", kind="integer", least=-1, most="n_distinct"),
+    "signs": Stored("n_bits", kind="integer", least=-1, most=1),
+}
 
 
 class FittedHashFunctions(ABC):
@@ -132,47 +235,38 @@ class FittedHashFunctions(ABC):
 
     def _function(self, dtype: np.dtype[Any], sparse: bool) -> PanelFunction:
         """The panel function whose margins are finite, and the same for a row in every batch."""
+        function: PanelFunction = self._once((dtype.str, sparse), lambda: self._prepared_function(dtype, sparse))
+        return function
 
-        def make() -> PanelFunction:
-            if dtype == np.float64:
-                return self._batch_invariant(dtype, sparse)
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                return self._with_overflow_fallback(self._batch_invariant(dtype, sparse), dtype, sparse)
-
-        return self._once((dtype.str, sparse), make)
-
-    def _with_overflow_fallback(self, narrow: PanelFunction, dtype: np.dtype[Any], sparse: bool) -> PanelFunction:
-        """Recompute rows whose float32 margins overflow in float64, and clip them to the range of float32."""
+    def _prepared_function(self, dtype: np.dtype[Any], sparse: bool) -> PanelFunction:
+        """Rows of float32 are computed in float64 if their place in the panel matters or their margins overflow."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            function, factors = self._panel_function(dtype, sparse)
+            is_invariant = not any(place_matters(B) for B in factors)
+        if dtype == np.float64:
+            if not is_invariant:
+                log.warning("this BLAS gives a row other last digits in other batches; bits with margins near 0 differ")
+            return function
         most = np.finfo(dtype).max
+
+        def in_float64(panel: Rows) -> NDArray[Any]:
+            return self._function(np.dtype(np.float64), sparse)(panel.astype(np.float64))
 
         def margins(panel: Rows) -> NDArray[Any]:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                result = narrow(panel).astype(dtype, copy=False)
+                result = (function if is_invariant else in_float64)(panel).astype(dtype, copy=False)
                 overflown = ~np.isfinite(result).all(axis=1)
                 if overflown.any():
-                    wide = self._function(np.dtype(np.float64), sparse)(panel.astype(np.float64))
-                    result[overflown] = np.clip(wide, -most, most)[overflown]
+                    result[overflown] = np.clip(in_float64(panel), -most, most)[overflown]
             return result
 
         return margins
 
-    def _batch_invariant(self, dtype: np.dtype[Any], sparse: bool) -> PanelFunction:
-        """The panel function; it uses float64 if a row's place in the panel would change its result in ``dtype``."""
-        function, factors = self._panel_function(dtype, sparse)
-        if not any(place_matters(B) for B in factors):
-            return function
-        if dtype == np.float64:
-            log.warning("this BLAS gives a row other last digits in other batches; bits with margins near 0 may differ")
-            return function
-        wide = self._function(np.dtype(np.float64), sparse)
-        return lambda panel: wide(panel.astype(np.float64))
-
-    def _once(self, key: tuple[str, Any], make: Callable[[], Made]) -> Made:
+    def _once(self, key: tuple[str, Any], make: Callable[[], Any]) -> Any:
         """What ``make`` returned at the first call with this key."""
         if key not in self._prepared:
             self._prepared[key] = make()
-        prepared: Made = self._prepared[key]
-        return prepared
+        return self._prepared[key]
 
     def state(self) -> dict[str, Any]:
         """Everything needed to rebuild these functions: arrays and plain JSON values only."""
@@ -183,7 +277,8 @@ class FittedHashFunctions(ABC):
                 f"{self.description}: these hash functions are not plain arrays and cannot be stored without pickle; "
                 f"use one of {', '.join(HASH_FUNCTIONS)} if that matters"
             )
-        state = {"kind": self.kind, "n_features": self.n_features, "description": self.description, **self.bits.state()}
+        state = {"kind": self.kind, "n_features": self.n_features, "description": self.description}
+        state |= {f"bit_{name}": getattr(self.bits, name) for name in BITS}
         for name, entry in self.schema().items():
             state |= entry.parts(getattr(self, name), name)
         return state
@@ -191,8 +286,16 @@ class FittedHashFunctions(ABC):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FittedHashFunctions:
         """The inverse of ``state``; a state that does not fit the schema is a ValueError."""
-        bits, n_features = DistinctBits.from_state(state), int(state["n_features"])
-        sizes = {"n_features": n_features, "n_bits": bits.n_bits, "n_distinct": bits.n_distinct}
+        n_features = int(state["n_features"])
+        sizes = {
+            "n_features": n_features,
+            "n_distinct": len(state["bit_columns"]),
+            "n_bits": len(state["bit_source"]),
+        }
+        columns, source, signs = (entry.read(state, f"bit_{name}", sizes) for name, entry in BITS.items())
+        if not signs.all():
+            raise ValueError("bit_signs must hold only -1 and +1")
+        bits = DistinctBits(columns.astype(np.intp), source.astype(np.intp), signs.astype(np.int8))
         values = {"bits": bits, "description": state["description"], "n_features": n_features}
         values |= {name: entry.read(state, name, sizes) for name, entry in cls.schema().items()}
         return cls(**{field.name: values[field.name] for field in fields(cls)})  # type: ignore[arg-type]

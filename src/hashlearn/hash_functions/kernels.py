@@ -28,13 +28,12 @@ from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray, is_tensor, tensor_like
 from hashlearn.core.checks import positive
-from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
-from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
-from hashlearn.hash_functions.stored import Stored
-from hashlearn.linalg.gram import column_means
+from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread, sum_row_blocks
+from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, Stored, full_panel
+from hashlearn.linalg.gram import column_means, product, products
 
-GRAM_BLOCK = 512
+GRAM_BLOCK = 512  # rows of one product
 NEIGHBORS = 50
 SAMPLED_ROWS = 500
 RULES = {"neighbors": "50-NN rule", "scale": "scale rule", "mean": "mean rule"}
@@ -55,11 +54,11 @@ class RBFPoints:
         self.half_norms = (0.5 * _squared_norms(scaled)).astype(self.dtype)
         self.scaled = scaled.astype(self.dtype)
 
-    def beside(self, tensor: Any) -> RBFPoints:
-        """The same points as tensors on the device of ``tensor`` and in its dtype: `kernel` then takes tensors."""
+    def as_tensors(self, like: Any) -> RBFPoints:
+        """The same points as tensors on the device of ``like`` and in its dtype: `kernel` then takes tensors."""
         moved = copy(self)
         moved.center, moved.half_norms, moved.scaled = (
-            tensor_like(part, tensor) for part in (self.center, self.half_norms, self.scaled)
+            tensor_like(part, like) for part in (self.center, self.half_norms, self.scaled)
         )
         return moved
 
@@ -142,7 +141,7 @@ class KernelExpansion(FittedHashFunctions):
     def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
         if sp.issparse(self.points):
             return super()._tensor_function(X)
-        points = RBFPoints(self.points, self.gamma).beside(X)
+        points = RBFPoints(self.points, self.gamma).as_tensors(X)
         coefficients, intercepts = tensor_like(self.coefficients, X), tensor_like(self.intercepts, X)
         return lambda rows: points.kernel(rows) @ coefficients + intercepts, len(self.coefficients)
 
@@ -159,6 +158,7 @@ def check_gamma(gamma: Any) -> None:
 
 def choose_gamma(gamma: float | str, X: Rows, rng: np.random.Generator) -> tuple[float, str]:
     """γ and its source in words; γ is 1 if all distances are zero."""
+    check_gamma(gamma)
     if not isinstance(gamma, str):
         return float(gamma), "given"
     if gamma == "mean":
@@ -210,3 +210,57 @@ def _variance(X: Rows, axis: int | None = None) -> float:
     mean = np.asarray(X.mean(axis=axis, dtype=np.float64))
     size = X.shape[0] * (X.shape[1] if axis is None else 1)
     return max(float(np.square(X.data, dtype=np.float64).sum()) / size - float(np.square(mean).sum()), 0.0)
+
+
+class AnchorKernel:
+    """k(x)_j = exp(−γ‖x − a_j‖²) minus its mean over the rows, for anchors a_j = X[index[j]].
+
+    These are the features of KSH, SDH and BRE. The values of all rows are stored, an n × n_anchors array. Products are
+    computed by blocks of rows on all cores and added in block order, so the number of threads changes nothing.
+    """
+
+    def __init__(self, X: Any, index: NDArray[np.intp], gamma: float, origin: str = "given") -> None:
+        self.anchors, self.gamma, self.origin = X[index], gamma, origin
+        self.n, self.m = X.shape[0], len(index)
+        points = RBFPoints(self.anchors, gamma)
+        self.values = np.empty((self.n, self.m))
+
+        def fill(first: int, last: int) -> FloatArray:
+            for a in range(first, last, GRAM_BLOCK):
+                b = min(a + GRAM_BLOCK, last)
+                self.values[a:b] = points.kernel(X[a:b])
+            return self.values[first:last].sum(axis=0)
+
+        self.mean = sum_row_blocks(fill, self.n, self.m) / self.n
+        self.values -= self.mean
+
+    def project(self, coefficients: FloatArray) -> FloatArray:
+        """K @ coefficients, for one column (m,) or several (m, k)."""
+        return product(self.values, coefficients)
+
+    def moment(self, rows: FloatArray) -> FloatArray:
+        """Kᵀ @ rows, for rows (n,) or (n, k)."""
+        return products(self.values, rows)
+
+    def gram(self, ridge: float = 0.0) -> FloatArray:
+        """The Gram matrix KᵀK of the features, plus ``ridge`` on its diagonal."""
+        gram = products(self.values)
+        gram[np.diag_indices_from(gram)] += ridge
+        return gram
+
+    def functions(self, coefficients: FloatArray, intercepts: FloatArray | float, method: str) -> KernelExpansion:
+        """Margins k(x) @ coefficients + intercepts."""
+        offsets = intercepts - self.mean @ coefficients
+        title = f"{method}, gamma={self.gamma:.4g} ({self.origin}), {self.m} anchors"
+        return KernelExpansion(self.anchors, self.gamma, coefficients, offsets, every_bit(coefficients.shape[1]), title)
+
+
+def anchor_kernel(X: Any, n_anchors: int, gamma: float | str, rng: np.random.Generator) -> AnchorKernel:
+    """The kernel against ``n_anchors`` rows, or all if there are fewer; ``gamma`` as in `choose_gamma`."""
+    value, origin = choose_gamma(gamma, X, rng)
+    return AnchorKernel(X, draw_anchors(X.shape[0], n_anchors, rng), value, origin)
+
+
+def draw_anchors(n: int, n_anchors: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """``n_anchors`` different rows (all, if there are fewer), in ascending order."""
+    return np.sort(rng.choice(n, min(n_anchors, n), replace=False)).astype(np.intp)

@@ -26,9 +26,8 @@ from hashlearn.core.rows import largest_entry
 from hashlearn.core.threads import one_blas_thread, sum_row_blocks
 from hashlearn.core.thresholds import LARGEST_DENSE_FORM
 from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
-from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, Stored, full_panel
 from hashlearn.hash_functions.hash_function import HashFunction, Training, fit_each
-from hashlearn.hash_functions.stored import Stored
 from hashlearn.linalg.gram import column_means
 
 DEFAULT_ALPHA = 1e-4

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.arrays import tensor_like
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
-from hashlearn.hash_functions.stored import Stored
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, Stored, full_panel
 from hashlearn.linalg.unit_rows import ZERO_ROW
 
 MOST_HIDDEN = 2**16  # a panel of rows has temporaries of this width

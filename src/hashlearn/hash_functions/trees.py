@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import map_threads, n_threads, on_this_thread
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, Stored
 from hashlearn.hash_functions.hash_function import HashFunction, Training, fit_each
-from hashlearn.hash_functions.stored import Stored
 
 DEEPEST = 12  # a complete tree has 2 ** depth leaves
 N_BINS = 32

@@ -162,10 +162,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if not largest < np.inf:
                 require_finite(X, "X")
             if largest > LARGEST_FEATURE:
-                limit = f"{LARGEST_FEATURE:.0e}"
-                raise ValueError(
-                    f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {limit}"
-                )
+                limit = f"scale it below {LARGEST_FEATURE:.0e}"
+                raise ValueError(f"X has an entry of size {largest:.3g}, whose square overflows; {limit}")
         if reset:
             self.n_samples_fit_ = int(X.shape[0])
             self._warn_of_rows(X)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.fitted import working_rows
-from hashlearn.hash_functions.kernel_ridge import leave_one_out_errors
+from hashlearn.hash_functions.kernel_methods import leave_one_out_errors
 from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
 from hashlearn.targets import Groups
 

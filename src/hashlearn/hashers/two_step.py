@@ -110,14 +110,8 @@ class TwoStepHasher(BitPredictor):
         >>> hasher.solver, hasher.init, hasher.hash_function, hasher.spread
         ('al', 'pca', 'rbf_svm', False)
         """
-        defaults = {
-            "target": "paper",
-            "init": "pca",
-            "hash_function": "rbf_svm",
-            "spread": False,
-            "arrange": False,
-            "monotone": False,
-        }
+        defaults: dict[str, Any] = {"target": "paper", "init": "pca", "hash_function": "rbf_svm"}
+        defaults |= dict.fromkeys(("spread", "arrange", "monotone"), False)
         return TwoStepHasher(n_bits, solver=solver, **{**defaults, **parameters})
 
     def fit(self, X: Any, y: Any = None) -> TwoStepHasher:
@@ -152,13 +146,8 @@ class TwoStepHasher(BitPredictor):
         self, target: Target, X: Any, labels: np.ndarray | None, rng: np.random.Generator, progress: Any
     ) -> NDArray[np.int8]:
         """Codes of the samples. Groups of equal samples are one row each, unless a start or solver needs all rows."""
-        options = {
-            "solver": self.solver,
-            "n_sweeps": self.n_sweeps,
-            "rng": rng,
-            "time_limit": self.time_limit,
-            "progress": progress,
-        }
+        options: dict[str, Any] = {name: getattr(self, name) for name in ("solver", "n_sweeps", "time_limit")}
+        options |= {"rng": rng, "progress": progress}
         groups = target.groups(X, labels, rng)
         starts_anew = isinstance(self.init, str) and self.init == "auto" and self.monotone
         if groups is not None and starts_anew and merges_rows(self.solver):

@@ -77,7 +77,7 @@ def infer_codes(
         if isinstance(last, Passes):
             bits = bits_in_memory(target, start, last.on_sample(), monotone, rng)
         else:
-            bits = WholeBits(target, start, last, early, monotone, rng)  # type: ignore[arg-type]
+            bits = WholeBits(target, start, last, early, monotone, rng)
         descend(bits, report, n_sweeps, monotone, seconds_left, progress)
         if isinstance(bits, WholeBits) and bits.is_sampled:
             what = "relaxations of sampled rows, rounding and proofs on all rows"

@@ -138,7 +138,9 @@ class GroupBits:
         x = old = self._signs[bit].copy()
         bound, status, solver = -np.inf, bqp.Status.CONVERGED, self._solver
         if solver is None:
-            x, value = self._walked(bit)
+            moves = max(1, min(MOVES * len(old), MOST_STEPS // len(old)))
+            random = self._rng.integers(1, 2**63, size=1, dtype=np.uint64)
+            x, value = _walk(self._errors, old, self._counts, moves, random)
             if self.proves and LARGEST_ENUMERATED < len(old) <= MOST_PROVEN:
                 solver = PROVER
         if solver is not None:
@@ -155,13 +157,6 @@ class GroupBits:
             self._signs[bit] = x
         spent = time.perf_counter() - began
         return BitRecord(sweep, bit, value, bound, relative_gap(value, bound), changed, status.value, spent)
-
-    def _walked(self, bit: int) -> tuple[FloatArray, float]:
-        """The signs of a bit after a tabu walk, and their value."""
-        moves = max(1, min(MOVES * len(self._counts), MOST_STEPS // len(self._counts)))
-        random = self._rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        x, value = _walk(self._errors, self._signs[bit], self._counts, moves, random)
-        return x, value
 
 
 def _best_search(

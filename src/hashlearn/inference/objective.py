@@ -28,7 +28,7 @@ def objective(target: bqp.Operator, codes: Any, target_square: float | None = No
     if target.is_low_rank:
         products = target.rows.transposed(codes)
         return objective_of_products(rows.gram(), products, target.weights, square, rows.n)
-    return _mean_square(rows.gram(), float(np.einsum("ij,ij->", codes, target @ codes)), square, rows.n)
+    return mean_square(rows.gram(), float(np.einsum("ij,ij->", codes, target @ codes)), square, rows.n)
 
 
 def objective_of_products(
@@ -36,10 +36,11 @@ def objective_of_products(
 ) -> float:
     """`objective` of n codes for the target F diag(weights) Fᵀ, from ZᵀZ, FᵀZ and ‖Y‖²."""
     cross = float(weights @ np.einsum("ij,ij->i", products, products))
-    return _mean_square(gram, cross, target_square, n)
+    return mean_square(gram, cross, target_square, n)
 
 
-def _mean_square(gram: FloatArray, cross: float, target_square: float, n: int) -> float:
+def mean_square(gram: FloatArray, cross: float, target_square: float, n: int) -> float:
+    """`objective` of n codes from ZᵀZ, the sum of Z ∘ YZ, and ‖Y‖²."""
     n_bits = len(gram)
     return max(float(np.sum(gram * gram)) / n_bits**2 - 2.0 * cross / n_bits + target_square, 0.0) / n / n
 

@@ -7,14 +7,14 @@ inference a bit is one of many and starts from what it was, so less work does as
 from __future__ import annotations
 
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.methods import configured
 from hashlearn.core import thresholds
-from hashlearn.core.names import did_you_mean
+from hashlearn.core.names import require_choice
 from hashlearn.inference.descent import InferenceReport
 from hashlearn.inference.passes import MAX_PASSES, SAMPLED_ROWS
 
@@ -54,20 +54,16 @@ PRESETS: dict[str, bqp.Solver | Passes] = {
 IN_BLOCKS = Passes(bqp.SemidefiniteRelaxation(tol=1e-3, n_draws=20, polish=2))
 
 
-class SolverPair(NamedTuple):
-    """The solver of the last sweep, and the cheaper one of the sweeps before it."""
+def solver_pair(solver: Any, target: bqp.Operator, n_bits: int, monotone: bool, has_groups: bool) -> tuple[Any, Any]:
+    """The solver of the last sweep, and the cheaper one of the sweeps before it, given a name or an object.
 
-    last: bqp.Solver | Passes
-    early: bqp.Solver | Passes
-
-
-def solver_pair(solver: Any, target: bqp.Operator, n_bits: int, monotone: bool, has_groups: bool) -> SolverPair:
-    """What solves the bits of codes for ``target``, given a name or an object; ``has_groups``: many rows are alike."""
+    ``has_groups`` says that many rows are alike to the target.
+    """
     name = _automatic(target, n_bits, monotone, has_groups) if is_automatic(solver) else solver
     last = named_solver(name)
     # Bits of early sweeps are solved again, so their bounds would soon be out of date. There we skip expensive proofs.
     early = replace(last, certify=False) if isinstance(name, str) and name == "sampled_sdr" else last  # type: ignore[type-var]
-    return SolverPair(last, early)
+    return last, early
 
 
 def is_automatic(solver: Any) -> bool:
@@ -80,12 +76,9 @@ def named_solver(solver: Any) -> bqp.Solver | Passes:
     if isinstance(solver, Passes):
         return solver
     if isinstance(solver, str):
+        require_choice(solver, "solver", [*bqp.METHODS, *PRESETS])
         if solver in PRESETS:
             return PRESETS[solver]
-        if solver not in bqp.METHODS:
-            known = [*bqp.METHODS, *PRESETS]
-            hint = did_you_mean(solver, known)
-            raise ValueError(f"solver must be one of {', '.join(known)}, or a solver object, got {solver!r}{hint}")
     return configured(solver, argument="solver")
 
 

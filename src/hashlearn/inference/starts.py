@@ -18,8 +18,14 @@ from hashlearn.core.arrays import FloatArray, is_tensor, tensor_like
 from hashlearn.core.names import require_choice
 from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
 from hashlearn.inference.objective import frobenius_square, objective
-from hashlearn.linalg.principal_axes import filled_up, principal_axes, top_directions
-from hashlearn.linalg.rotation import itq_rotation, random_rotation, signs_of_product
+from hashlearn.linalg.principal_axes import (
+    filled_up,
+    itq_rotation,
+    principal_axes,
+    random_rotation,
+    signs_of_product,
+    top_directions,
+)
 
 # ITQ from random rotations ends far apart at few bits, where a trial is cheap: 40 trials of 8 bits, 8 of 40 and more.
 MAX_ROTATIONS, MIN_ROTATIONS, ROTATED_BITS = 40, 8, 320
@@ -106,10 +112,8 @@ def _factor(target: bqp.Operator) -> Any:
     if not (target.is_low_rank and (target.weights > 0.0).any()):
         return None
     is_positive = target.weights > 0.0
-    rows, weights = (
-        target.rows if is_positive.all() else target.rows.with_columns(is_positive),
-        target.weights[is_positive],
-    )
+    rows = target.rows if is_positive.all() else target.rows.with_columns(is_positive)
+    weights = target.weights[is_positive]
     return rows.P if np.all(weights == 1.0) else rows.with_scaled_columns(np.sqrt(weights)).P  # a view, no copy of P
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread, sum_row_blocks
+from hashlearn.hash_functions.kernel_methods import SquaredHinge
 from hashlearn.hash_functions.linear import linear_functions, usable_scale
-from hashlearn.hash_functions.rbf_svm import SquaredHinge
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.sdh import cyclic_descent
 from hashlearn.inference import start_codes

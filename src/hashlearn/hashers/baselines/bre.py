@@ -28,9 +28,8 @@ from hashlearn.core.checks import generator
 from hashlearn.core.progress import ProgressCallback, tell, watched
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import KernelExpansion, every_bit
-from hashlearn.hash_functions.kernels import check_gamma, choose_gamma
+from hashlearn.hash_functions.kernels import AnchorKernel, choose_gamma, draw_anchors
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.baselines.anchor_kernel import AnchorKernel, draw_anchors
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -93,7 +92,6 @@ class BRE(BaseHasher):
         X, labels = self._training(X, y)
         self._require_whole("n_anchors", "n_pairs", "n_sweeps")
         self._require_positive("tol")
-        check_gamma(self.gamma)
         rng = generator(self.random_state)
         with one_blas_thread(), watched(self.progress, self.verbose) as progress:
             draw = distance_pairs if labels is None else labeled_pairs

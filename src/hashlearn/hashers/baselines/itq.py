@@ -19,8 +19,7 @@ from hashlearn.core.threads import one_blas_thread, sum_row_blocks
 from hashlearn.hash_functions.linear import linear_functions, positive_norm
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.gram import column_means
-from hashlearn.linalg.principal_axes import principal_axes, with_fixed_signs
-from hashlearn.linalg.rotation import itq_rotation, random_rotation
+from hashlearn.linalg.principal_axes import itq_rotation, principal_axes, random_rotation, with_fixed_signs
 
 ROWS = 4096
 ROUNDING = 1e-10

@@ -25,8 +25,7 @@ from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
 from hashlearn.core.thresholds import MAX_COVARIANCE
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, every_bit
-from hashlearn.hash_functions.fitted import PanelFunction, Rows, full_panel
-from hashlearn.hash_functions.stored import Stored
+from hashlearn.hash_functions.fitted import PanelFunction, Rows, Stored, full_panel
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.principal_axes import principal_axes
 

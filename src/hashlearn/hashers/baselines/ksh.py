@@ -17,9 +17,8 @@ from hashlearn.bqp.methods.spectral import sign
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions.kernels import check_gamma, choose_gamma
+from hashlearn.hash_functions.kernels import AnchorKernel, anchor_kernel
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.baselines.anchor_kernel import AnchorKernel, draw_anchors
 from hashlearn.targets import as_target
 
 JITTER = 1e-10
@@ -80,15 +79,13 @@ class KSH(BaseHasher):
         X, labels = self._training(X, y)
         self._require_whole("n_anchors", "max_iter")
         self._require_positive("tol")
-        check_gamma(self.gamma)
         rng = generator(self.random_state)
         with one_blas_thread():
             target = as_target("auto", labels).build(X, labels, rng)
-            gamma, origin = choose_gamma(self.gamma, X, rng)
-            kernel = AnchorKernel(X, draw_anchors(X.shape[0], self.n_anchors, rng), gamma)
+            kernel = anchor_kernel(X, self.n_anchors, self.gamma, rng)
             coefficients, codes = self._greedy(kernel, target)
         self.codes_ = codes.astype(np.int8)
-        self.hash_functions_ = kernel.functions(coefficients, np.zeros(self.n_bits), "KSH", origin)
+        self.hash_functions_ = kernel.functions(coefficients, 0.0, "KSH")
         return self
 
     def _greedy(self, kernel: AnchorKernel, target: bqp.Operator) -> tuple[FloatArray, FloatArray]:

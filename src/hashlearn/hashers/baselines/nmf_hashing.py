@@ -26,7 +26,7 @@ from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions import as_hash_function
 from hashlearn.hashers.base import BitPredictor
 from hashlearn.inference import start_codes
-from hashlearn.inference.objective import frobenius_square
+from hashlearn.inference.objective import frobenius_square, mean_square
 from hashlearn.targets import as_target
 
 START = 0.9  # start codes are ±this: multiplication cannot change a relaxed code of 0 or 1
@@ -122,7 +122,7 @@ class NMFHashing(RelaxedTwoStep):
         square, T_1 = frobenius_square(target), target @ np.ones(len(start))
         signs, step = START * start, 1.0
         T_s = target @ signs
-        values = [_objective(signs, T_s, square)]
+        values = [mean_square(signs.T @ signs, float(np.sum(signs * T_s)), square, len(signs))]
         for n_iter in range(1, self.max_iter + 1):
             self.n_iter_ = n_iter
             log_ratio = update_log_ratio(signs, T_s, T_1)
@@ -131,7 +131,7 @@ class NMFHashing(RelaxedTwoStep):
                 trial = np.tanh(np.arctanh(signs) + 0.5 * step * log_ratio)
                 trial = np.clip(trial, -INSIDE, INSIDE)
                 T_trial = target @ trial
-                value = _objective(trial, T_trial, square)
+                value = mean_square(trial.T @ trial, float(np.sum(trial * T_trial)), square, len(trial))
                 if value <= values[-1] or step <= SMALLEST_STEP:
                     break
                 step *= 0.5
@@ -156,13 +156,6 @@ def update_log_ratio(signs: FloatArray, T_s: FloatArray, T_1: FloatArray) -> Flo
     whole = (S_1 + D_1)[:, None]
     ratio = np.divide(M_s, whole, out=np.zeros_like(M_s), where=whole > 0.0)
     return 2.0 * np.arctanh(np.clip(ratio, -INSIDE, INSIDE))
-
-
-def _objective(signs: FloatArray, T_s: FloatArray, target_square: float) -> float:
-    """As `inference.objective.objective`, with the product at hand."""
-    n, n_bits = signs.shape
-    gram = signs.T @ signs
-    return (float(np.sum(gram * gram)) / n_bits**2 - 2.0 * float(np.sum(signs * T_s)) / n_bits + target_square) / n / n
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -16,9 +16,8 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import label_indicators
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
-from hashlearn.hash_functions.kernels import check_gamma, choose_gamma
+from hashlearn.hash_functions.kernels import AnchorKernel, anchor_kernel
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.baselines.anchor_kernel import AnchorKernel, draw_anchors
 
 PASSES = 10
 ROUNDING = 1e-12
@@ -82,14 +81,12 @@ class SDH(BaseHasher):
         X, labels = self._training(X, y)
         self._require_whole("n_anchors", "max_iter")
         self._require_positive("regularization", "fidelity", "smoothness")
-        check_gamma(self.gamma)
         rng = generator(self.random_state)
         with one_blas_thread():
-            gamma, origin = choose_gamma(self.gamma, X, rng)
-            kernel = AnchorKernel(X, draw_anchors(X.shape[0], self.n_anchors, rng), gamma)
+            kernel = anchor_kernel(X, self.n_anchors, self.gamma, rng)
             codes, P, c = self._alternate(kernel, label_indicators(labels), rng)
         self.codes_ = codes.astype(np.int8)
-        self.hash_functions_ = kernel.functions(P, c, "SDH", origin)
+        self.hash_functions_ = kernel.functions(P, c, "SDH")
         return self
 
     def _alternate(

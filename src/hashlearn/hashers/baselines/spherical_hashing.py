@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, every_bit
-from hashlearn.hash_functions.fitted import PanelFunction, Rows, full_panel
-from hashlearn.hash_functions.stored import Stored
+from hashlearn.hash_functions.fitted import PanelFunction, Rows, Stored, full_panel
 from hashlearn.hashers.base import BaseHasher
 
 POINTS_PER_CENTER = 5

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from hashlearn.core.progress import ProgressCallback
 from hashlearn.hashers.two_step import TwoStepHasher
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TSH(TwoStepHasher):
     """Two-step hashing: bits by spectral relaxation and box-constrained L-BFGS, then RBF-SVMs.
 
-    `TwoStepHasher` with labels, ``solver="nopt"``, and its codewords left as the sweeps end.
-
-    Parameters
-    ----------
-    n_bits : code length
-    hash_function : how bits are predicted, as in `TwoStepHasher`
-    init : codes to begin with, as in `TwoStepHasher`
-    n_sweeps : passes over all bits
-    random_state : seed or Generator
-    n_jobs : threads for fitting hash functions; None or -1 for all cores
-    progress : called with a `hashlearn.core.progress.Progress` between steps
-    verbose : draw a progress bar with the time left
+    `TwoStepHasher` with labels and other defaults: ``solver="nopt"``, ``hash_function="rbf_svm"``, ``init="pca"``,
+    three sweeps, and codewords left as the sweeps end. The parameters are those of `TwoStepHasher`.
 
     Deviations
     ----------
@@ -50,28 +41,9 @@ class TSH(TwoStepHasher):
 
     _needs_labels = True
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        hash_function: Any = "rbf_svm",
-        init: Any = "pca",
-        n_sweeps: int = 3,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        progress: ProgressCallback | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            n_bits,
-            solver="nopt",
-            hash_function=hash_function,
-            init=init,
-            n_sweeps=n_sweeps,
-            spread=False,
-            arrange=False,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            progress=progress,
-            verbose=verbose,
-        )
+    solver: Any = "nopt"
+    hash_function: Any = "rbf_svm"
+    init: Any = "pca"
+    n_sweeps: int | str = 3
+    spread: bool = False
+    arrange: bool = False
