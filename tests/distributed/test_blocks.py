@@ -154,7 +154,7 @@ def test_bad_rows_are_named(tmp_path):
         ({"chunk_rows": (3, 4)}, "add up to the 100 rows"),
         ({"y": np.zeros(100)}, "only one class"),
         ({"y": np.zeros(7)}, "inconsistent numbers of samples: 100 and 7"),
-        ({"solver": "sweps"}, "solver must be one of auto, .*; did you mean 'sweeps'"),
+        ({"solver": "sweps"}, "solver must be one of 'auto', .*; did you mean 'sweeps'"),
         ({"time_limit": 0.0}, "time_limit must be a positive number of seconds"),
     ],
 )

@@ -140,7 +140,7 @@ def test_the_report_names_parameters_that_are_arrays():
     ("given", "meant"), [("sampled-al", "sampled_al"), ("quicksdr", "quick_sdr"), ("sweep", "sweeps"), ("aut", "auto")]
 )
 def test_an_unknown_solver_is_told_the_nearest_method_or_preset(given, meant):
-    match = rf"solver must be one of auto, sdr, al, .*quick_sdr, .*, got '{given}'; did you mean '{meant}'\?"
+    match = rf"solver must be one of 'auto', 'sdr', 'al', .*'quick_sdr', .*, got '{given}'; did you mean '{meant}'\?"
     with pytest.raises(ValueError, match=match):
         inferred(given)
     with pytest.raises(ValueError, match=match):

@@ -111,17 +111,16 @@ def require_finite(X: Any, name: str, row_numbers: Any = None) -> None:
     ValueError: X contains infinity at row 1, column 0; features must be finite numbers
     """
     entries = to_numpy(X)
-    finite = np.isfinite(entries.data if sp.issparse(entries) else entries)
-    if finite.all():
+    if np.isfinite(entries.data if sp.issparse(entries) else entries).all():
         return
-    if sp.issparse(entries):
-        rows = sp.csr_array(entries)
-        row = int(np.searchsorted(rows.indptr, np.flatnonzero(~np.isfinite(rows.data))[0], side="right")) - 1
-        numbers = rows[[row]].toarray()[0]
+    if sp.issparse(entries):  # only the rows up to the first bad one are needed, and of these one is made dense
+        entries = sp.csr_array(entries)
+        row = int(np.searchsorted(entries.indptr, np.argmin(np.isfinite(entries.data)), side="right")) - 1
+        numbers = entries[[row]].toarray()[0]
     else:
-        row = int(np.argwhere(~finite)[0, 0])
+        row = int(np.argmin(np.isfinite(entries).all(axis=1)))
         numbers = entries[row]
-    column = int(np.flatnonzero(~np.isfinite(numbers))[0])
+    column = int(np.argmin(np.isfinite(numbers)))
     value = numbers[column]
     what = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
     number = row if row_numbers is None else row_numbers[row]

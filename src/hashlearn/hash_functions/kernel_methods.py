@@ -207,10 +207,16 @@ class RBFSVM(KernelMethod):
         if data.bits.n_distinct == 0:
             return data.X[:0], np.zeros((0, 0)), np.zeros(0), f"{words}, 0 support vectors"
         K = RBFPoints(data.X, gamma).gram()
-        machines = fit_each(lambda y: _fit_one(K, y, self.C, self.tol), list(data.codes.T), data)
-        coefficients = np.column_stack([column for column, _ in machines])
+
+        def fit_one(y: NDArray[np.int8]) -> SVC:
+            return SVC(kernel="precomputed", C=self.C, tol=self.tol, cache_size=CACHE_MEGABYTES).fit(K, y)
+
+        machines = fit_each(fit_one, list(data.codes.T), data)
+        coefficients = np.zeros((len(K), len(machines)))
+        for column, machine in zip(coefficients.T, machines, strict=True):
+            column[machine.support_] = machine.dual_coef_.ravel()
+        intercepts = np.array([machine.intercept_[0] for machine in machines])
         support = np.flatnonzero(coefficients.any(axis=1))
-        intercepts = np.array([intercept for _, intercept in machines])
         return data.X[support], coefficients[support], intercepts, f"{words}, {len(support)} support vectors"
 
 
@@ -247,14 +253,6 @@ def alpha_by_leave_one_out(X: Rows, codes: NDArray[np.int8], gamma: float, rng: 
     K, y = RBFPoints(X[rows], gamma).gram(), codes[rows].astype(np.float64)
     errors = [*map_threads(lambda alpha: float(np.mean(leave_one_out_errors(K, y, alpha) ** 2)), ALPHAS)]
     return ALPHAS[int(np.argmin(errors))]
-
-
-def _fit_one(K: FloatArray, y: NDArray[np.int8], C: float, tol: float) -> tuple[FloatArray, float]:
-    """Coefficients of all rows and the intercept, for one bit on the shared Gram matrix."""
-    coefficients = np.zeros(len(y))
-    svc = SVC(kernel="precomputed", C=C, tol=tol, cache_size=CACHE_MEGABYTES).fit(K, y)
-    coefficients[svc.support_] = svc.dual_coef_.ravel()
-    return coefficients, float(svc.intercept_[0])
 
 
 def landmark_svm(landmarks: Landmarks, X: Rows, codes: NDArray[np.int8], C: float) -> tuple[FloatArray, FloatArray]:

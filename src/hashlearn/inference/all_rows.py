@@ -103,7 +103,12 @@ class WholeBits:
         monotone: bool,
         rng: np.random.Generator,
     ) -> None:
-        self.codes = _checked_codes(start, target)
+        if target.rows.on_host:
+            self.codes: Any = np.array(start, dtype=np.float64)
+        else:
+            from hashlearn.linalg.tensors import checked_signs
+
+            self.codes = checked_signs(start, (target.n, -1), target.P, "start")
         self.n_bits = self.codes.shape[1]
         self._target, self._solver, self._early = target, solver, early
         self._target_square = frobenius_square(target)
@@ -184,15 +189,6 @@ def solve_bit(
         if not value < before - 1e-12 * abs(before):
             x, value = old, before
     return solution, x, value
-
-
-def _checked_codes(start: Any, target: bqp.Operator) -> Any:
-    """A copy of the start as float ±1: a tensor beside a tensor factor, else a NumPy array."""
-    if not target.rows.on_host:
-        from hashlearn.linalg.tensors import checked_signs
-
-        return checked_signs(start, (target.n, -1), target.P, "start")
-    return np.array(start, dtype=np.float64)
 
 
 def _joined(codes: Any, factor: Any) -> Any:

@@ -110,10 +110,9 @@ def with_fixed_signs(directions: FloatArray) -> FloatArray:
     return directions * signs
 
 
-def top_directions(scatter: FloatArray, count: int, fixed_signs: bool = True) -> FloatArray:
+def top_directions(scatter: FloatArray, count: int) -> FloatArray:
     """The eigenvectors of the ``count`` largest eigenvalues, largest first."""
-    directions = np.linalg.eigh(scatter)[1][:, ::-1][:, :count]
-    return with_fixed_signs(directions) if fixed_signs else directions
+    return with_fixed_signs(np.linalg.eigh(scatter)[1][:, ::-1][:, :count])
 
 
 def filled_up(directions: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:

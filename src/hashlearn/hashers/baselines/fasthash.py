@@ -178,14 +178,9 @@ class CodeGroups:
 
     def _couplings(self, rows: IndexArray, columns: IndexArray) -> FloatArray:
         """Loss with equal minus loss with different bits: ≤ 0 for similar pairs, ≥ 0 for the others."""
-        distance = self._distances(rows, columns)
+        left, right = (self.codes[self.first[index]].astype(np.float32) for index in (rows, columns))
+        distance = 0.5 * (self.n_bits - (left @ right.T).astype(np.float64))
+        similar = self.label_sets[self.kinds[rows]] @ self.label_sets[self.kinds[columns]].T > 0.0
         short = 0.5 * (self.n_bits + 1) - distance
         apart = np.maximum(short, 0.0) ** 2 - np.maximum(short - 1.0, 0.0) ** 2
-        return np.where(self._similar(rows, columns), -(2.0 * distance + 1.0), apart)
-
-    def _distances(self, rows: IndexArray, columns: IndexArray) -> FloatArray:
-        left, right = (self.codes[self.first[index]].astype(np.float32) for index in (rows, columns))
-        return 0.5 * (self.n_bits - (left @ right.T).astype(np.float64))
-
-    def _similar(self, rows: IndexArray, columns: IndexArray) -> NDArray[np.bool_]:
-        return self.label_sets[self.kinds[rows]] @ self.label_sets[self.kinds[columns]].T > 0.0
+        return np.where(similar, -(2.0 * distance + 1.0), apart)
