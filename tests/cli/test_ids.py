@@ -93,12 +93,14 @@ def test_encode_keeps_ids_and_columns_and_says_when_it_cannot(folder: Path) -> N
     assert not Path("e.parquet").exists()
 
 
-def test_float_rows_in_another_order_are_refused(folder: Path) -> None:
+def test_float_rows_are_found_by_their_ids(folder: Path) -> None:
     write("docs.parquet", TEXTS, X[:N])
     write("turned.parquet", TEXTS[::-1], X[:N][::-1])
-    files = ["--database", "docs.parquet", "--queries", "Q.npy"]
-    words = "--rescore: turned.parquet has another id than the database at row 0"
-    refused("search", "model", *files, "--rescore", "turned.parquet", words=words)
+    write("others.parquet", TEXTS[1:], X[1:N])
+    files = ["--database", "docs.parquet", "--queries", "Q.npy", "--depth", N, "--rescore"]
+    found, turned = (answer("search", "model", *files, name)["neighbors"] for name in ("docs.parquet", "turned.parquet"))
+    assert found == turned
+    refused("search", "model", *files, "others.parquet", words="but database_vectors (299 row(s)) have no vector for it")
 
 
 def test_a_csv_file_from_fit_to_search(folder: Path) -> None:

@@ -10,30 +10,17 @@ from __future__ import annotations
 import io
 import os
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from hashlearn import __version__
-from hashlearn.cli import (
-    bqp,
-    bqp_verify,
-    compress,
-    demo,
-    describe,
-    duplicates,
-    experiments,
-    explore,
-    export,
-    fit,
-    models,
-    onnx,
-    report,
-    search,
-    tune,
-)
 from hashlearn.cli.exits import Failure, Interrupted, end_with
 
+# Modules with commands, in the order of the help.
+COMMANDS = ("demo", "compress", "fit", "tune", "models", "search", "export", "onnx", "describe", "duplicates", "explore")
+COMMANDS += ("experiments", "report", "bqp", "bqp_verify")
 NO_ANSWER = "Interrupted before there was an answer."
 
 
@@ -80,23 +67,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?", not a traceback
 
 
-for module in (
-    demo,
-    compress,
-    fit,
-    tune,
-    models,
-    search,
-    export,
-    onnx,
-    describe,
-    duplicates,
-    explore,
-    experiments,
-    report,
-    bqp,
-    bqp_verify,
-):
-    for command in vars(module).values():
+for name in COMMANDS:
+    for command in vars(import_module(f"hashlearn.cli.{name}")).values():
         if isinstance(command, click.Command):
             main.add_command(command)

@@ -1,65 +1,102 @@
-"""``hashlearn describe``: what a model file, a file of codes or an index is, and which model made it."""
+"""``hashlearn describe``: what a model, a file of codes, an index or a store is, and which model made it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import one_line, refusals
+from hashlearn.cli.exits import InputError, one_line, refusals
+from hashlearn.cli.places import shown_place, store_at, store_opened
+from hashlearn.core.container import PersistenceError, has_kind
 from hashlearn.core.progress import ProgressBar
 
 
-@click.command("describe", short_help="What a model is and what it was learned from; codes, indexes.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.command("describe", short_help="What a model is and what it was learned from; codes, indexes, stores.")
+@click.argument("place")
+@options.table_option
 @options.answers
-def describe_command(file: Path, bar: ProgressBar) -> options.Answer:
-    """Describe FILE: a model, codes (Parquet or npy) or an index of HammingIndex.
+def describe_command(place: str, table: str | None, bar: ProgressBar) -> options.Answer:
+    """Describe what is at PLACE: a model, codes (Parquet or npy), an index of HammingIndex, or a store that export
+    filled, by its file, folder, URL or connection string.
 
     A model: class and changed parameters, what it was learned from, size, digest, and its promise if hashlearn compress
-    made it. Codes and an index: which model made them.
+    made it. Codes, an index or a store: which model made them.
     """
-    with refusals():
-        described = _way(file)
-    return described(file, bar)
-
-
-def _way(file: Path) -> Callable[[Path, ProgressBar], options.Answer]:
-    """How to describe it, by its ending or its first bytes."""
-    from hashlearn.core.container import has_kind
+    from hashlearn.files import describe_codes
+    from hashlearn.search import HammingIndex
     from hashlearn.search.index import FILE
 
-    if not file.exists():
-        raise FileNotFoundError(f"{file}: there is no such file")
-    if file.suffix.lower() in (".parquet", ".npy"):
-        return _codes
-    return _index if has_kind(file, FILE) else _model
+    file = Path(place)
+    with refusals():
+        store = store_at(place)
+    if store is not None:
+        bar.begin("opening the store")
+        with store_opened(store, place, table) as opened:
+            about = {"rows": len(opened), **_about(opened), "fields": [*opened.fields]}
+        return _codes({"place": shown_place(store, place), "kind": "store", "store": store}, about)
+    if table is not None:
+        raise InputError(f"--table: {place} is no store with tables; leave it out")
+    with refusals():
+        if not file.exists():
+            raise FileNotFoundError(f"{file}: there is no such file")
+        if file.suffix.lower() in (".parquet", ".npy"):
+            about = describe_codes(file)._asdict()
+            return _codes({"file": place, "kind": "codes"}, about | {"fields": [*about["fields"]]}, file)
+        bar.begin("loading")
+        try:
+            return _model(file)
+        except PersistenceError:
+            if not has_kind(file, FILE):
+                raise
+        index = HammingIndex.load(file)
+        return _codes({"file": place, "kind": "index"}, {"rows": len(index), **_about(index)}, file)
 
 
-def _model(file: Path, bar: ProgressBar) -> options.Answer:
+def _about(codes: Any) -> dict[str, Any]:
+    return {"n_bits": codes.n_bits, "id_type": codes.id_type, "model": codes.model}
+
+
+def _codes(report: dict[str, Any], about: dict[str, Any], file: Path | None = None) -> options.Answer:
+    """The answer about codes, wherever they are."""
+    from hashlearn.search.ids import WORDS
+
+    bits = "an unknown number of" if about["n_bits"] is None else f"{about['n_bits']:,}"
+    name = f"  ({about['model_name']})" if about.get("model_name") else ""
+    lines = [(report["kind"], f"{about['rows']:,} of {bits} bits")]
+    if about["id_type"] is not None:  # an index without codes does not know the type of its ids yet
+        lines.append(("ids", WORDS[about["id_type"]]))
+    if about.get("fields"):
+        lines.append(("columns", ", ".join(about["fields"])))
+    if file is not None:
+        about |= {"bytes": file.stat().st_size}
+        lines.append(("file", f"{about['bytes']:,} bytes"))
+    lines.append(("model", f"{about['model']}{name}" if about["model"] else "not recorded"))
+    return report | about, lines
+
+
+def _model(file: Path) -> options.Answer:
     from hashlearn.persistence import load_with_description
 
-    hasher, about = options.loaded(file, bar, load_with_description)
-    report = {"file": str(file), "kind": "model", **about}
-    made, versions = about["provenance"], about["provenance"].get("versions", {})
-    samples = made.get("n_samples")
+    hasher, about = load_with_description(file)
+    origin, versions = about["provenance"], about["provenance"].get("versions", {})
+    samples = origin.get("n_samples")
     rows = "an unknown number of rows" if samples is None else f"{samples:,} rows"
     lines = [
         ("model", " ".join(repr(hasher).split())),
         ("code", f"{about['n_bits']:,} bits from {about['n_features']:,} features"),
         ("learned from", f"{rows} of {about['n_features']:,} features"),
-        ("written", f"{made.get('created', 'at an unknown time')}, hashlearn {versions.get('hashlearn', '?')}"),
-        *([("notes", made["notes"])] if made.get("notes") else []),
-        *([("left out", ", ".join(about["left_out"]))] if about["left_out"] else []),
+        ("written", f"{origin.get('created', 'at an unknown time')}, hashlearn {versions.get('hashlearn', '?')}"),
+        ("notes", origin.get("notes", "")),
+        ("left out", ", ".join(about["left_out"])),
         ("file", f"{about['bytes']:,} bytes, format {about['format_version']}"),
         ("digest", about["digest"]),
         ("promise", _promise(file, hasher, about)),
     ]
-    return report, lines
+    return {"file": str(file), "kind": "model", **about}, [(name, text) for name, text in lines if text]
 
 
 def _promise(file: Path, hasher: Any, about: dict[str, Any]) -> str:
@@ -73,49 +110,3 @@ def _promise(file: Path, hasher: Any, about: dict[str, Any]) -> str:
         return " ".join(str(Compression.from_model(file, hasher, about)).split())
     except ValueError as error:
         return f"not valid: {one_line(error)}" if "certificate" in promise else json.dumps(promise)
-
-
-def _codes(file: Path, bar: ProgressBar) -> options.Answer:
-    from hashlearn.files import describe_codes
-
-    with refusals():
-        about = describe_codes(file)
-    size = file.stat().st_size
-    report = {"file": str(file), "kind": "codes", **about._asdict(), "fields": list(about.fields), "bytes": size}
-    bits = "an unknown number of" if about.n_bits is None else f"{about.n_bits:,}"
-    lines = [("codes", f"{about.rows:,} of {bits} bits"), *_about_ids(about.id_type)]
-    if about.fields:
-        lines.append(("columns", ", ".join(about.fields)))
-    return report, [*lines, ("file", f"{size:,} bytes"), ("model", _made_by(about.model, about.model_name))]
-
-
-def _index(file: Path, bar: ProgressBar) -> options.Answer:
-    from hashlearn.search import HammingIndex
-
-    bar.begin("loading the index")
-    with refusals():
-        index = HammingIndex.load(file)
-    size, id_type = file.stat().st_size, getattr(index, "id_type", "int64")
-    about = {"rows": len(index), "n_bits": index.n_bits, "model": index.model, "id_type": id_type}
-    report = {"file": str(file), "kind": "index", **about, "bytes": size}
-    codes = f"{len(index):,} of {index.n_bits:,} bits"
-    lines = [
-        ("index", codes),
-        *_about_ids(id_type),
-        ("file", f"{size:,} bytes"),
-        ("model", _made_by(index.model, None)),
-    ]
-    return report, lines
-
-
-def _about_ids(id_type: str | None) -> list[tuple[str, str]]:
-    """An index without codes does not know the type of its ids yet."""
-    from hashlearn.search.ids import WORDS
-
-    return [] if id_type is None else [("ids", WORDS[id_type])]
-
-
-def _made_by(model: str | None, name: str | None) -> str:
-    if model is None:
-        return "not recorded"
-    return model + (f"  ({name})" if name else "")

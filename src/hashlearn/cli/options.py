@@ -45,6 +45,7 @@ def rows_option(flag: str, what: str, *, required: bool = False) -> Callable[...
     return click.option(flag, metavar="FILE", required=required, help=f"{what}.")
 
 
+table_option = click.option("--table", help="Table in the store; SCHEMA.NAME in PostgreSQL.  [default: codes]")
 database_option = rows_option("--database", "Rows to search")
 database_codes_option = rows_option("--database-codes", "Instead: their codes, npy or Parquet, as encode wrote them")
 queries_option = rows_option("--queries", "Rows to search for", required=True)

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from hashlearn.cli.exits import Failure, one_line, refusals
-
-if TYPE_CHECKING:
-    from hashlearn.search.stores import Store
+from hashlearn.cli.exits import Failure, InputError, one_line, refusals
 
 TABLE = "codes"
+
+
+def store_at(place: str) -> str | None:
+    """The name of the store at a place, as its engine wrote it; None: there is none."""
+    from hashlearn.search.stores import STORES
+
+    return next((name for name, kind in STORES.items() if kind.is_at(place)), None)
+
+
+@contextmanager
+def store_opened(store: str, place: str, table: str | None) -> Iterator[Any]:
+    """The store at a place, with whatever codes it has. Errors of its engine are one line."""
+    from hashlearn.search.stores import STORES
+
+    settings = table_settings(store, table)
+    with errors_of(store), STORES[store].open(place, **settings) as opened:
+        yield opened
+
+
+def table_settings(store: str, table: str | None) -> dict[str, Any]:
+    """The table as `Store.open` takes it: SCHEMA.NAME in PostgreSQL is a pair. Nothing for a store without tables."""
+    if not has_option(store, "table"):
+        if table is not None:
+            raise InputError(f"--table: a store of {store} has none; leave it out")
+        return {}
+    schema, _, alone = (table or TABLE).rpartition(".")
+    return {"table": (schema, alone) if store == "postgres" and schema else table or TABLE}
+
+
+def has_option(store: str, option: str) -> bool:
+    """Whether a store is opened with this option."""
+    from hashlearn.search.stores import STORES
+
+    return option in inspect.signature(STORES[store]).parameters
 
 
 def shown_place(store: str, place: str) -> str:
@@ -23,22 +55,18 @@ def shown_place(store: str, place: str) -> str:
     return shown_address(place) if store == "postgres" else place
 
 
-def table_of(store: str, name: str) -> str | tuple[str, str]:
-    """A table as `Store.open` takes it: SCHEMA.NAME in PostgreSQL is a pair."""
-    schema, _, alone = name.rpartition(".")
-    return (schema, alone) if store == "postgres" and schema else name
-
-
 @contextmanager
-def errors_of(store: type[Store]) -> Iterator[None]:
+def errors_of(store: str) -> Iterator[None]:
     """One line for whatever a store or its packages raise."""
+    from hashlearn.search.stores import STORES
+
     try:
         with refusals():
             yield
     except click.ClickException:
         raise
     except Exception as error:
-        engines = {package.partition(".")[0] for package in store.packages}
+        engines = {package.partition(".")[0] for package in STORES[store].packages}
         if type(error).__module__.lstrip("_").partition(".")[0] not in engines and not isinstance(error, RuntimeError):
             raise
         raise Failure(one_line(error)) from None
