@@ -58,17 +58,6 @@ def test_codes_and_which_model_made_them(folder: Path) -> None:
     assert f"{digest}  (model)" in invoke("describe", "codes.parquet").stdout
 
 
-def test_a_store_is_no_model_and_no_file_of_codes(folder: Path) -> None:
-    Path("codes.db").write_bytes(b"SQLite format 3" + bytes(1000))
-    refused(
-        "describe",
-        "codes.db",
-        words="neither a model nor an index of hashlearn; to open a store, use its class in hashlearn.search.stores",
-    )
-    search = ["search", "model", "--queries", "Q.npy", "--database-codes"]
-    refused(*search, "codes.db", words="codes.db: codes are npy or Parquet files; to search a store, use its class")
-
-
 def test_an_index_without_codes(folder: Path) -> None:
     HammingIndex(12).save("index")
     report = answer("describe", "index")

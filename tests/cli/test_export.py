@@ -74,6 +74,54 @@ def test_a_store_is_filled_in_one_command(codes: Path, name: str) -> None:
             assert (found.distances[:, 0] == 0).all()
 
 
+@pytest.mark.parametrize("name", ["sqlite_vec", "duckdb", "lancedb", "postgres"])
+def test_describe_and_search_read_what_export_wrote(codes: Path, name: str) -> None:
+    options, (place, settings) = place_of(name, codes)
+    assert invoke("export", "half-codes.parquet", "--to", name, *options).exit_code == 0
+    table = ["--table", settings["table"]] if settings else []
+    report, from_file = answer("describe", place, *table), answer("describe", "half-codes.parquet")
+    assert (report["kind"], report["store"], report["fields"]) == ("store", name, ["lang"] * STORES[name].has_fields)
+    assert all(report[part] == from_file[part] for part in ("rows", "n_bits", "id_type", "model"))
+    assert report["model"] in invoke("describe", place, *table).stdout
+    search = ["search", "model", "--queries", "Q.npy", "-k", 7]
+    near = answer(*search, "--database-codes", "half-codes.parquet")["neighbors"]
+    from_store = [*search, "--database-codes", place, *table]
+    assert answer(*from_store)["neighbors"] == near
+    rescoring = ["--rescore", "half-docs.parquet", "--metric", "l2"]
+    rescored = answer(*search, "--database-codes", "half-codes.parquet", *rescoring)["neighbors"]
+    assert answer(*from_store, *rescoring)["neighbors"] == rescored
+    if STORES[name].has_fields:
+        found = answer(*from_store, "--where", "lang=en", "--where", "lang!=fr")["neighbors"]
+        assert all(int(item.removeprefix("doc '")[:3]) % 2 == 0 for row in found for item in row["ids"])
+        refused(*from_store, "--where", "lang", words="--where: must be NAME=VALUE")
+        refused(*from_store, "--where", "land=en", words="has no column 'land'; its columns are 'lang'")
+    else:
+        refused(*from_store, "--where", "lang=en", words="keeps ids and codes only")
+        refused(*from_store, "--table", "a", words=f"--table: a store of {name} has none; leave it out")
+    LSH(n_bits=12, random_state=1).fit(X[:N]).save("other")
+    refused("search", "other", *from_store[2:], words="has codes of model")
+    LSH(n_bits=8, random_state=1).fit(X[:N]).save("other")
+    refused("search", "other", *from_store[2:], words="codes of 12 bits and not n_bits=8")
+    refused(*from_store, "--radius", 2, words="--radius: needs the codes in memory")
+    refused(*from_store, "--asymmetric", words="--asymmetric: needs the codes in memory")
+    refused(*from_store, "--database", "X.npy", words="give either --database or --database-codes")
+
+
+def test_where_there_is_no_store(codes: Path) -> None:
+    engine("apsw", "sqlite_vec")
+    search = ["search", "model", "--queries", "Q.npy", "--database-codes"]
+    refused(*search, "codes.parquet", "--where", "lang=en", words="--where: is for stores; hashlearn export makes one")
+    refused(*search, "codes.parquet", "--table", "codes", words="--table: is for stores")
+    refused("describe", "codes.parquet", "--table", "codes", words="--table: codes.parquet is no store with tables")
+    answer("export", "codes.parquet", "--to", "sqlite_vec", "--path", "codes.db")
+    refused("describe", "codes.db", "--table", "other", words="nothing is stored at table")
+    refused(*search, "codes.db", "--table", "other", words="nothing is stored at table")
+    Path("codes.db").write_bytes(b"SQLite format 3\0" + bytes(1000))
+    for command in (["describe", "codes.db"], [*search, "codes.db"]):
+        said = invoke(*command)
+        assert (said.exit_code in (1, 2), said.stdout, len(said.stderr.splitlines())) == (True, "", 1), said.output
+
+
 def test_a_table_of_the_user(codes: Path) -> None:
     psycopg = engine("psycopg")
     url, table = server.start(), f"t_{abs(hash(str(codes)))}"
@@ -179,7 +227,7 @@ def test_an_error_of_a_package_is_one_line(codes: Path, monkeypatch: pytest.Monk
         def fails(*_: Any, error: Exception = error, **__: Any) -> None:
             raise error
 
-        monkeypatch.setattr("hashlearn.search.stores.loading.export_codes", fails)
+        monkeypatch.setattr("hashlearn.search.stores.export_codes", fails)
         path = [] if name == "postgres" else ["--path", "a"]
         said = invoke("export", "codes.parquet", "--to", name, *path)
         assert (said.exit_code, said.stderr) == (1, "Error: the engine says no\n")
@@ -189,7 +237,7 @@ def test_ctrl_c_says_what_is_there(codes: Path, monkeypatch: pytest.MonkeyPatch)
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hashlearn.search.stores.loading.export_codes", interrupted)
+    monkeypatch.setattr("hashlearn.search.stores.export_codes", interrupted)
     said = invoke("export", "codes.parquet", "--to", "duckdb", "--path", "a")
     assert (said.exit_code, said.stdout) == (130, "")
     assert said.stderr == "Interrupted. The store is as it was before.\n"

@@ -98,9 +98,13 @@ def test_float_rows_are_found_by_their_ids(folder: Path) -> None:
     write("turned.parquet", TEXTS[::-1], X[:N][::-1])
     write("others.parquet", TEXTS[1:], X[1:N])
     files = ["--database", "docs.parquet", "--queries", "Q.npy", "--depth", N, "--rescore"]
-    found, turned = (answer("search", "model", *files, name)["neighbors"] for name in ("docs.parquet", "turned.parquet"))
+    found, turned = (
+        answer("search", "model", *files, name)["neighbors"] for name in ("docs.parquet", "turned.parquet")
+    )
     assert found == turned
-    refused("search", "model", *files, "others.parquet", words="but database_vectors (299 row(s)) have no vector for it")
+    refused(
+        "search", "model", *files, "others.parquet", words="but database_vectors (299 row(s)) have no vector for it"
+    )
 
 
 def test_a_csv_file_from_fit_to_search(folder: Path) -> None:

@@ -19,8 +19,9 @@ from hashlearn import __version__
 from hashlearn.cli.exits import Failure, Interrupted, end_with
 
 # Modules with commands, in the order of the help.
-COMMANDS = ("demo", "compress", "fit", "tune", "models", "search", "export", "onnx", "describe", "duplicates", "explore")
-COMMANDS += ("experiments", "report", "bqp", "bqp_verify")
+COMMANDS = (
+    "demo compress fit tune models search export onnx describe duplicates explore experiments report bqp bqp_verify"
+).split()
 NO_ANSWER = "Interrupted before there was an answer."
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, Interrupted, refusals
-from hashlearn.cli.places import TABLE, errors_of, shown_place, table_of
+from hashlearn.cli.places import TABLE, errors_of, has_option, shown_place, table_settings
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import ProgressBar
 
@@ -20,7 +19,7 @@ from hashlearn.core.progress import ProgressBar
 @options.named_option("--to", "stores", "Store: NAMES.")
 @click.option("--url", help="postgres: URL or connection string.  [default: PGHOST and the other variables of libpq]")
 @click.option("--path", type=click.Path(path_type=Path), help="All other stores: file or folder of the store.")
-@click.option("--table", help=f"Table in the store; SCHEMA.NAME in PostgreSQL.  [default: {TABLE}]")
+@options.table_option
 @click.option("--columns", metavar="ID,CODE", help="postgres: columns of a table of your own.  [default: id,code]")
 @click.option("--add-column", is_flag=True, help="postgres: add the column for codes to a table of your own.")
 @click.option("--kind", type=click.Choice(["flat", "hnsw", "ivf"]), help="faiss: kind of index.  [default: flat]")
@@ -35,9 +34,9 @@ def export_command(codes: Path, to: str, bar: ProgressBar, **given: Any) -> opti
 
     Ids, codes and kept columns become visible all at once. After Ctrl-C or a kill the store is as it was before.
     """
-    from hashlearn.files import describe_codes
-    from hashlearn.search.stores import STORES
-    from hashlearn.search.stores.loading import export_codes
+    from hashlearn.files import read_codes
+    from hashlearn.search.arrow import about_codes
+    from hashlearn.search.stores import STORES, export_codes
 
     with refusals():
         require_choice(to, "--to", STORES)
@@ -46,15 +45,16 @@ def export_command(codes: Path, to: str, bar: ProgressBar, **given: Any) -> opti
     given = {name: value for name, value in given.items() if value not in (None, False)}
     place, settings = _place(to, given)
     with refusals():
-        about = describe_codes(codes)
+        reader = read_codes(codes)
+        about = about_codes(reader.schema)
     bar.begin("opening the store")
     try:
-        with errors_of(STORES[to]):
-            rows = export_codes(codes, to, place, progress=bar, **settings)
+        with errors_of(to):
+            rows = export_codes(reader, to, place, progress=bar, **settings)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. The store is as it was before.") from None
     left_out = not STORES[to].has_fields and about.fields
-    shown, table = shown_place(to, place), given.get("table", TABLE) if _has(to, "table") else None
+    shown, table = shown_place(to, place), given.get("table", TABLE) if "table" in settings else None
     report = {
         "codes": str(codes),
         "to": to,
@@ -64,7 +64,7 @@ def export_command(codes: Path, to: str, bar: ProgressBar, **given: Any) -> opti
         "id_type": about.id_type,
         "model": about.model,
         "rows": rows,
-        "notes": [f"{to} keeps ids and codes only; left out: {', '.join(about.fields)}"] if left_out else [],
+        "notes": [f"{to} keeps ids and codes only; left out: {', '.join(left_out)}"] if left_out else [],
     }
     store = f"{to}, {shown}" + (f", table {table}" if table else "")
     return report, [("store", store), ("rows", f"{rows:,} of {about.n_bits} bits")]
@@ -74,7 +74,7 @@ def _place(to: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Where the store is, and its options as `Store.open` takes them. An option of another store is refused."""
     place = "url" if to == "postgres" else "path"
     for name in given:
-        if name not in (place, "duplicates") and not _has(to, name):
+        if name not in (place, "duplicates") and not has_option(to, name):
             raise InputError(f"--{name.replace('_', '-')}: is not for --to {to}; leave it out")
     if place == "path" and place not in given:
         raise InputError(f"--path: is missing; name the file or folder of the {to} store")
@@ -83,13 +83,4 @@ def _place(to: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         settings["columns"] = tuple(settings["columns"].split(","))
         if len(settings["columns"]) != 2 or not all(settings["columns"]):
             raise InputError(f"--columns: must be two names, as id,code; got {given['columns']!r}")
-    if _has(to, "table"):
-        settings["table"] = table_of(to, given.get("table", TABLE))
-    return str(given.get(place, "")), settings
-
-
-def _has(to: str, option: str) -> bool:
-    """Whether a store is opened with this option."""
-    from hashlearn.search.stores import STORES
-
-    return option in inspect.signature(STORES[to]).parameters
+    return str(given.get(place, "")), settings | table_settings(to, given.get("table"))

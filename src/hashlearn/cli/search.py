@@ -77,7 +77,7 @@ def search_command(
     vectors = None if rescore is None else options.rows_for(hasher, rescore, "--rescore")
     asked = options.rows_for(hasher, queries, "--queries", like=vectors)
     names = options.ids_of(asked, "--queries", distinct=False)
-    rows = options.read(asked, "--queries") if asymmetric or vectors is not None else None
+    rows: Any = options.read(asked, "--queries") if asymmetric or vectors is not None else None
     if asymmetric:
         query = {"margins": _margins(hasher, rows)}
     else:

@@ -11,11 +11,13 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.atomic_files import regular_file
 from hashlearn.core.checks import require_k, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.packages import require
@@ -70,14 +72,16 @@ class Store(ABC):
     ``where`` says which rows a call may see: a mapping such as ``{"lang": "en"}``, a condition such as
     ``column("year") >= 2020``, or ids.
 
-    A new store sets ``packages`` and ``extra``. It implements ``__init__(place, **options)``, `_open`, `_close`,
-    `_count`, `_put`, `_remove` and either `_ask` or `_search`. A store without columns sets ``has_fields`` to False.
+    A new store sets ``packages`` and ``extra``, and ``signature`` if its place is one file. It implements
+    ``__init__(place, **options)``, `_open`, `_close`, `_count`, `_put`, `_remove` and either `_ask` or `_search`. A
+    store without columns sets ``has_fields`` to False.
     """
 
     packages: ClassVar[tuple[str, ...]]  # the modules it imports
     extra: ClassVar[str]  # of pyproject.toml, which installs them
     has_fields: ClassVar[bool] = True  # whether it can keep more columns than id and code
     is_local: ClassVar[bool] = True  # whether its place is a path
+    signature: ClassVar[tuple[int, bytes]] = (0, b"")  # of its files: an offset, from the end if below 0, and bytes
     _described: str  # the table or file, for errors
 
     about: About
@@ -110,6 +114,15 @@ class Store(ABC):
             store._close_after_error()
             raise
         return store
+
+    @classmethod
+    def is_at(cls, place: str) -> bool:
+        """Whether there is a store of this engine at a place, by the ``signature`` of its file."""
+        offset, signature = cls.signature
+        with suppress(OSError, ValueError), regular_file(place) as (file, _):
+            file.seek(offset, os.SEEK_END if offset < 0 else os.SEEK_SET)
+            return signature != b"" and file.read(len(signature)) == signature
+        return False
 
     @abstractmethod
     def _open(self, asked: About | None) -> None:

@@ -47,6 +47,7 @@ class DuckDBStore(Store):
     """
 
     packages, extra = ("duckdb", "pyarrow"), "duckdb"
+    signature = (8, b"DUCK")
 
     def __init__(self, place: str | os.PathLike[str], *, table: str = "codes") -> None:
         super().__init__(place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ class LanceStore(Store):
     """
 
     packages, extra = ("lancedb", "pyarrow"), "lancedb"
+
+    @classmethod
+    def is_at(cls, place: str) -> bool:
+        """Whether there is a folder with tables of Lance."""
+        return any(Path(place).glob("*.lance"))
 
     def __init__(self, place: str | os.PathLike[str], *, table: str = "codes") -> None:
         super().__init__(place)

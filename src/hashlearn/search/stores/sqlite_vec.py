@@ -40,6 +40,7 @@ class SqliteVecStore(Store):
     """
 
     packages, extra = ("apsw", "sqlite_vec"), "sqlite-vec"
+    signature = (0, b"SQLite format 3\0")
 
     def __init__(self, place: str | os.PathLike[str], *, table: str = "codes") -> None:
         super().__init__(place)

@@ -6,6 +6,7 @@ the table as it was. Rows of a table of the user's own without a code are ignore
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -54,6 +55,11 @@ class PostgresStore(Store):
 
     packages, extra = ("psycopg",), "postgres"
     is_local = False
+
+    @classmethod
+    def is_at(cls, place: str) -> bool:
+        """Whether the place is a URL or a connection string."""
+        return ("://" in place or "=" in place) and not os.path.exists(place)
 
     def __init__(
         self,
