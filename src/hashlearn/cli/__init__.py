@@ -20,8 +20,22 @@ from hashlearn.cli.exits import Failure, Interrupted, end_with
 
 # Modules with commands, in the order of the help.
 COMMANDS = (
-    "demo compress fit tune models search export onnx describe duplicates explore experiments report bqp bqp_verify"
-).split()
+    "demo",
+    "compress",
+    "fit",
+    "tune",
+    "models",
+    "search",
+    "export",
+    "onnx",
+    "describe",
+    "duplicates",
+    "explore",
+    "experiments",
+    "report",
+    "bqp",
+    "bqp_verify",
+)
 NO_ANSWER = "Interrupted before there was an answer."
 
 
