@@ -16,13 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dask_scale import N_FEATURES, write_rows
-from hashlearn.distributed.block_cache import FactorSpec
 from hashlearn.distributed.blocks import as_table
-from hashlearn.distributed.distance_codes import Start, begin, propose
-from hashlearn.distributed.executors import OnDask
+from hashlearn.distributed.distance_codes import Start, begin, propose, unit_factor
 from hashlearn.distributed.hash_functions import cross_moments
 from hashlearn.distributed.moments import merged_moments, moments, unit_gram
-from hashlearn.inference.passes import Outcome, Step
+from hashlearn.distributed.workers import OnDask
+from hashlearn.inference.passes import Step
 
 N_BITS, RANK = 32, 64
 
@@ -45,9 +44,9 @@ def timed_gram(rows, mean) -> float:
     return time.thread_time() - began
 
 
-def timed_factor(rows, spec) -> float:
+def timed_factor(rows, mean, directions) -> float:
     began = time.thread_time()
-    spec.factor(rows)
+    unit_factor(rows, mean, 1.0, directions)
     return time.thread_time() - began
 
 
@@ -58,13 +57,13 @@ def timed_cross(rows, mean) -> float:
     return time.thread_time() - began
 
 
-def timed_propose(state, step, repeats):
+def timed_propose(factor, codes, step, repeats):
     began = time.thread_time()
-    found = propose(state, step, N_BITS, repeats)
+    found = propose(factor, codes, step, N_BITS, repeats)
     return time.thread_time() - began, found
 
 
-def nothing(state) -> int:
+def nothing(factor) -> int:
     return 0
 
 
@@ -85,38 +84,38 @@ def main() -> None:
     ):
         executor = OnDask(table, client)
         loads = client.gather([client.submit(timed_load, block, pure=False) for block in table.blocks])
-        parts = executor.map_rows(timed_moments)
+        parts = executor.map(timed_moments, executor.rows)
         known = parts[0][1]
         for _, part in parts[1:]:
             known = merged_moments(known, part)
         directions = np.linalg.eigh(known.scatter)[1][:, ::-1][:, :RANK]
-        spec = FactorSpec("benchmark", known.mean, known.typical_norm, directions, 0.0)
         found = {
             "read_core_seconds_per_gb": sum(loads) / gigabytes,
             "moments_core_seconds_per_gb": sum(part[0] for part in parts) / gigabytes,
-            "unit_gram_core_seconds_per_gb": sum(executor.map_rows(timed_gram, known.mean)) / gigabytes,
-            "factor_core_seconds_per_gb": sum(executor.map_rows(timed_factor, spec)) / gigabytes,
-            "cross_core_seconds_per_gb": sum(executor.map_rows(timed_cross, known.mean)) / gigabytes,
+            "unit_gram_core_seconds_per_gb": sum(executor.map(timed_gram, executor.rows, known.mean)) / gigabytes,
+            "factor_core_seconds_per_gb": sum(executor.map(timed_factor, executor.rows, known.mean, directions))
+            / gigabytes,
+            "cross_core_seconds_per_gb": sum(executor.map(timed_cross, executor.rows, known.mean)) / gigabytes,
         }
-        executor.keep(spec, nothing)
-        begun = executor.map_states(begin, -1, None, None, Start(np.eye(RANK, N_BITS), np.zeros(N_BITS)))
+        executor.keep(unit_factor, RANK, known.mean, 1.0, directions)
+        begun = executor.map(begin, executor.factors, Start(np.eye(RANK, N_BITS), np.zeros(N_BITS)))
         found |= bit_passes(executor, begun, n)
         found["milliseconds_per_task"] = overhead(client)
-        executor.close()
     print(json.dumps({name: round(value, 4) for name, value in found.items()}, indent=1))
 
 
 def bit_passes(executor, begun, n: int) -> dict[str, float]:
     """CPU time of a pass with the present bit alone, and with a candidate beside it, over bits from a PCA start."""
-    products = sum(part.products for part in begun)
-    codes, seconds = [part.codes for part in begun], {False: [], True: []}
+    products = sum(part[1] for part in begun)
+    codes, seconds = [part[0] for part in begun], {False: [], True: []}
     for bit in range(8):
         weights = np.r_[np.ones(N_BITS), np.full(RANK, -float(N_BITS))]
         weights[bit] = 0.0
         t = products[bit]
         candidate = (-weights * t, t) if bit % 2 else (None, None)
         step = Step(bit, weights, t, *candidate)
-        parts = executor.map_states(timed_propose, bit, [Outcome.KEEP] * len(codes), codes, step, float(len(codes)))
+        each = [(block,) for block in codes]
+        parts = executor.map(timed_propose, executor.factors, step, float(len(codes)), each=each)
         seconds[bool(bit % 2)].append(sum(part[0] for part in parts))
     return {
         "bit_pass_core_microseconds_per_row": 1e6 * float(np.median(seconds[False])) / n,
@@ -129,13 +128,12 @@ def overhead(client, blocks: int = 400) -> float:
     rows = np.tile(np.arange(4.0, dtype=np.float32), (8 * blocks, 1))
     rows[::2] += 1.0
     executor = OnDask(as_table(rows, 8), client)
-    executor.keep(FactorSpec("overhead", np.zeros(4), 1.0, np.eye(4), 1e9), nothing)
+    executor.keep(unit_factor, 4, np.zeros(4), 1.0, np.eye(4))
     best = np.inf
     for _ in range(5):
         began = time.perf_counter()
-        executor.map_states(nothing, -1, None, None)
+        executor.map(nothing, executor.factors)
         best = min(best, time.perf_counter() - began)
-    executor.close()
     return 1e3 * best / blocks
 
 

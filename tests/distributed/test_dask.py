@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ pytest.importorskip("distributed")
 dask_array = pytest.importorskip("dask.array")
 
 from hashlearn import RankingHasher, distributed, load  # noqa: E402
+from hashlearn.distributed.workers import FileArray  # noqa: E402
 from hashlearn.files import codes_and_ids  # noqa: E402
 from hashlearn.hash_functions import KernelRidge  # noqa: E402
 from tests.distributed.data import clustered, write_files  # noqa: E402
@@ -82,13 +86,26 @@ def test_dask_arrays_keep_their_chunks(client, rows):
     np.testing.assert_array_equal(there.training_codes, alone.training_codes)
 
 
-def test_the_factor_may_lie_on_disk(client, rows, monkeypatch):
+def test_the_factor_may_lie_in_files(client, rows, monkeypatch):
     X, _ = rows
-    monkeypatch.setattr("hashlearn.distributed.executors.MEMORY_SHARE", 1e-9)
-    options = {**OPTIONS, "solver": "sweeps"}
-    there = distributed.fit(X, client=client, **options)
-    assert not client.run(_cached_jobs)[next(iter(client.run(_cached_jobs)))]
+    monkeypatch.setattr("hashlearn.distributed.workers.MEMORY_SHARE", 0.0)
+    options, counts = {**OPTIONS, "solver": "sweeps"}, []
+    there = distributed.fit(X, client=client, progress=lambda _: counts.append(_factor_files(client)), **options)
+    assert max(counts) == 6
+    deadline = time.monotonic() + 20.0  # workers forget results a moment later
+    while _factor_files(client) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _factor_files(client) == 0
     np.testing.assert_array_equal(there.training_codes, distributed.fit(X, n_workers=0, **options).training_codes)
+
+
+def test_a_file_of_an_array_is_removed_with_its_object_and_moves_to_other_processes(tmp_path):
+    rows = np.arange(6.0).reshape(3, 2)
+    held = FileArray(rows, str(tmp_path))
+    moved = pickle.loads(pickle.dumps(held))
+    del held
+    assert not list(tmp_path.iterdir())
+    np.testing.assert_array_equal(moved.load(), rows)
 
 
 def test_labels_from_a_column(client, rows, tmp_path):
@@ -103,7 +120,8 @@ def test_labels_from_a_column(client, rows, tmp_path):
     np.testing.assert_array_equal(again.encode(X), alone.encode(X))
 
 
-def _cached_jobs():
-    from hashlearn.distributed import block_cache
+def _factor_files(client):
+    def here(dask_worker):
+        return len(list(Path(dask_worker.local_directory).glob("hashlearn-*.npy")))
 
-    return list(block_cache._caches)
+    return sum(client.run(here).values())

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed
-from hashlearn.distributed import client as cluster
+from hashlearn.distributed.workers import connected, workers_of
 
 X = np.random.default_rng(0).standard_normal((60, 3)).astype(np.float32)
 
@@ -84,5 +84,5 @@ def test_the_port_of_another_cluster_is_left_alone():
         with contextlib.suppress(OSError):  # a cluster has it already
             other.bind(("", 8787))
             other.listen()
-        with cluster.connected(n_workers=1) as client:
-            assert len(cluster.workers_of(client)) == 1
+        with connected(n_workers=1) as client:
+            assert len(workers_of(client)) == 1

@@ -71,7 +71,7 @@ def unpack_signs(packed: Any, n_bits: int) -> SignArray:
     >>> unpack_signs(np.array([[128]], dtype=np.uint8), n_bits=4)
     array([[ 1, -1, -1, -1]], dtype=int8)
     """
-    return np.where(unpack_bits(packed, n_bits) != 0, 1, -1).astype(np.int8)
+    return unpack_bits(packed, n_bits).view(np.int8) * np.int8(2) - np.int8(1)
 
 
 def packed_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> ByteArray:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,73 +30,46 @@ FILES = (".parquet", ".npy")
 TOO_FEW = "at least two rows and one column are needed to learn from"
 
 
-@dataclass(frozen=True)
-class FileBlock:
-    """Rows first … last of a Parquet or npy file."""
-
-    path: str
-    first: int
-    last: int
-    names: tuple[str, ...] | None = None
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        return f"{self.path}, rows {self.first} to {self.last - 1}"
-
-    def load(self) -> Any:
-        """The rows, in memory."""
-        (rows,) = open_rows(self.path, names=self.names).batches(self.last - self.first, self.first, self.last)
-        return rows
-
-
 @dataclass(frozen=True, eq=False)
-class ArrayBlock:
-    """Some rows of an array in the memory of whoever asked for the fit."""
+class Block:
+    """Rows that a worker can read by itself."""
 
-    rows: NDArray[Any]
-    name: str
+    name: str  # for messages
+    n_rows: int
+    n_features: int
+    read: Callable[[], Any]
+    delayed: Any = None  # one piece of a Dask collection, which the scheduler can compute where it is needed
 
-    def load(self) -> Any:
-        """The rows."""
-        return self.rows
-
-
-@dataclass(frozen=True, eq=False)
-class LazyBlock:
-    """One piece of a Dask collection; the scheduler computes it where it is needed."""
-
-    delayed: Any
-    name: str
-
-    def load(self) -> Any:
-        """The rows, computed here."""
-        return self.delayed.compute(scheduler="synchronous")
-
-
-Block = FileBlock | ArrayBlock | LazyBlock
+    def load(self) -> NDArray[Any]:
+        """The rows, checked."""
+        return checked_rows(self.read(), self.name, self.n_features)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Blocks, and what is known of them before anything is read."""
+    """Blocks, and the names of their columns where there are any."""
 
     blocks: tuple[Block, ...]
-    lengths: tuple[int, ...]
-    n_features: int
     names: tuple[str, ...] | None = None
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Rows of every block."""
+        return tuple(block.n_rows for block in self.blocks)
 
     @property
     def n(self) -> int:
         """Rows in all."""
         return sum(self.lengths)
 
+    @property
+    def n_features(self) -> int:
+        """Columns of every block."""
+        return self.blocks[0].n_features
+
     def edges(self) -> Iterator[tuple[int, int]]:
         """First row and one past the last, of every block."""
-        first = 0
-        for length in self.lengths:
-            yield first, first + length
-            first += length
+        return pairwise(accumulate(self.lengths, initial=0))
 
     def drawn(self, count: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """For every block the rows of a random sample, ascending; all of them if there are no more than ``count``."""
@@ -110,25 +86,28 @@ def as_table(data: Any, chunk_rows: int | Sequence[int] | None = None, columns: 
     >>> as_table(np.zeros((5, 2)), chunk_rows=2).lengths
     (2, 2, 1)
     """
-    wanted = list(columns or ())
-    for name in wanted:
-        if wanted.count(name) > 1:
-            raise ValueError(f"columns must name each column once, got {name!r} {wanted.count(name)} times")
-    if _names_files(data):
-        return _of_files(found_files(data), chunk_rows, columns)
-    if type(data).__module__.partition(".")[0] in ("dask", "dask_expr"):
-        return _of_dask(data, columns)
-    array = np.asarray(data)
-    require_matrix(array.shape, array.dtype, "data")
-    if array.size == 0:
-        raise ValueError(f"data has shape {array.shape}; {TOO_FEW}")
-    lengths = _cut(len(array), array.shape[1], chunk_rows)
-    ends = np.cumsum(lengths)
-    blocks = tuple(
-        ArrayBlock(array[end - length : end], f"data, rows {end - length} to {end - 1}")
-        for length, end in zip(lengths, ends.tolist(), strict=True)
-    )
-    return _table(blocks, lengths, array.shape[1], None)
+    for name, count in Counter(columns or ()).items():
+        if count > 1:
+            raise ValueError(f"columns must name each column once, got {name!r} {count} times")
+    items, names = data if isinstance(data, list | tuple) and len(data) else [data], None
+    if all(isinstance(item, str | os.PathLike) for item in items):
+        blocks, names = _of_files(found_files(data), chunk_rows, columns)
+    elif type(data).__module__.partition(".")[0] in ("dask", "dask_expr"):
+        blocks, names = _of_dask(data, columns)
+    else:
+        array = np.asarray(data)
+        require_matrix(array.shape, array.dtype, "data")
+        if array.size == 0:
+            raise ValueError(f"data has shape {array.shape}; {TOO_FEW}")
+        width = array.shape[1]
+        blocks = [
+            Block(f"data, rows {first} to {last - 1}", last - first, width, partial(identity, array[first:last]))
+            for first, last in _cuts(len(array), width, chunk_rows)
+        ]
+    table = Table(tuple(block for block in blocks if block.n_rows), names)
+    if table.n < 2 or table.n_features < 1:
+        raise ValueError(f"data: {TOO_FEW}")
+    return table
 
 
 def found_files(data: Any) -> list[Path]:
@@ -136,9 +115,16 @@ def found_files(data: Any) -> list[Path]:
 
     Parquet files without rows, which Spark writes for empty partitions, are left out.
     """
-    files = _named_files(data) if isinstance(data, str | os.PathLike) else [Path(item) for item in data]
+    if isinstance(data, list | tuple):
+        files = [Path(item) for item in data]
+    elif Path(data).is_dir():
+        files = sorted(file for file in Path(data).rglob("*") if file.suffix in FILES and file.name[0] not in "._")
+    else:
+        files = [Path(data)] if Path(data).exists() else sorted(map(Path, glob.glob(os.fspath(data), recursive=True)))
+    if not files:
+        raise FileNotFoundError(f"{data}: no Parquet or npy file is there")
     with_rows = [file for file in files if not has_no_rows(file)]
-    if files and not with_rows:
+    if not with_rows:
         raise ValueError(f"{files[0]}: has no rows" + (f", and so has none of {len(files)} files" if files[1:] else ""))
     return with_rows
 
@@ -153,20 +139,6 @@ def has_no_rows(file: Path) -> bool:
         return parquet.read_metadata(file).num_rows == 0
     except (broken, OSError):  # whoever opens the file says what is wrong
         return False
-
-
-def _named_files(data: str | os.PathLike[str]) -> list[Path]:
-    address = os.fspath(data)
-    path = Path(address)
-    if path.is_dir():
-        files = sorted(
-            file for file in path.rglob("*") if file.suffix in FILES and not file.name.startswith((".", "_"))
-        )
-    else:
-        files = [path] if path.exists() else sorted(map(Path, glob.glob(address, recursive=True)))
-    if not files:
-        raise FileNotFoundError(f"{address}: no Parquet or npy file is there")
-    return files
 
 
 def checked_rows(rows: Any, name: str, n_features: int) -> NDArray[Any]:
@@ -185,66 +157,69 @@ def checked_rows(rows: Any, name: str, n_features: int) -> NDArray[Any]:
     return array
 
 
-def _names_files(data: Any) -> bool:
-    if isinstance(data, list | tuple):
-        return bool(data) and all(isinstance(item, str | os.PathLike) for item in data)
-    return isinstance(data, str | os.PathLike)
-
-
-def _table(blocks: Sequence[Block], lengths: Sequence[int], n_features: int, names: tuple[str, ...] | None) -> Table:
-    kept = [(block, int(length)) for block, length in zip(blocks, lengths, strict=True) if length]
-    if sum(length for _, length in kept) < 2 or n_features < 1:
-        raise ValueError(f"data: {TOO_FEW}")
-    return Table(tuple(block for block, _ in kept), tuple(length for _, length in kept), n_features, names)
-
-
-def _cut(n: int, n_features: int, chunk_rows: int | Sequence[int] | None) -> list[int]:
+def _cuts(n: int, n_features: int, chunk_rows: int | Sequence[int] | None) -> Iterator[tuple[int, int]]:
+    """First row and one past the last, of every block."""
     if chunk_rows is None:
         chunk_rows = max(1, BLOCK_BYTES // (4 * n_features))
     if isinstance(chunk_rows, int | np.integer) and not isinstance(chunk_rows, bool):
         if chunk_rows < 1:
             raise ValueError(f"chunk_rows must be positive, got {chunk_rows}")
-        return [min(int(chunk_rows), n - first) for first in range(0, n, int(chunk_rows))]
+        return pairwise([*range(0, n, int(chunk_rows)), n])
     lengths = [int(length) for length in chunk_rows]  # type: ignore[union-attr]
     if sum(lengths) != n or min(lengths, default=0) < 0:
         raise ValueError(f"chunk_rows must be lengths that add up to the {n} rows of data, got a sum of {sum(lengths)}")
-    return lengths
+    return pairwise(accumulate(lengths, initial=0))
 
 
-def _of_files(files: Sequence[Path], chunk_rows: Any, columns: Sequence[str] | None) -> Table:
+def _of_files(
+    files: Sequence[Path], chunk_rows: Any, columns: Sequence[str] | None
+) -> tuple[list[Block], tuple[str, ...] | None]:
     if not (chunk_rows is None or isinstance(chunk_rows, int)):
         raise ValueError("chunk_rows must be one number for files, each of which is cut by itself")
-    wanted = None if columns is None else tuple(columns)
-    blocks: list[Block] = []
-    lengths: list[int] = []
-    first_source = open_rows(files[0], names=wanted)
-    names = first_source.names or wanted
-    for path in files:
-        source = first_source if path is files[0] else open_rows(path, names=names)
-        if source.n_features != first_source.n_features or (source.names and source.names != first_source.names):
-            raise ValueError(f"{path}: its columns are not those of {files[0]}")
-        if wanted is not None and source.names is not None and source.names != wanted:
-            raise ValueError(f"{path}: has no columns {', '.join(wanted)}")
-        start = 0
-        for length in _cut(source.n_rows, source.n_features, chunk_rows):
-            blocks.append(FileBlock(str(path.absolute()), start, start + length, names))
-            lengths.append(length)
-            start += length
-    return _table(blocks, lengths, first_source.n_features, first_source.names)
+    columns = None if columns is None else tuple(columns)
+    like = open_rows(files[0], names=columns)
+    if columns is not None and like.names not in (None, columns):
+        raise ValueError(f"{files[0]}: has no columns {', '.join(columns)}")
+    blocks = []
+    for file in files:
+        source = like if file is files[0] else open_rows(file, names=like.names)
+        if source.n_features != like.n_features or (source.names and source.names != like.names):
+            raise ValueError(f"{file}: its columns are not those of {files[0]}")
+        for first, last in _cuts(source.n_rows, source.n_features, chunk_rows):
+            read = partial(_rows_of_file, str(file.absolute()), first, last, like.names)
+            blocks.append(Block(f"{file}, rows {first} to {last - 1}", last - first, source.n_features, read))
+    return blocks, like.names
 
 
-def _of_dask(data: Any, columns: Sequence[str] | None) -> Table:
+def _of_dask(data: Any, columns: Sequence[str] | None) -> tuple[list[Block], tuple[str, ...] | None]:
+    names = None
     if hasattr(data, "to_dask_array"):  # a dataframe
-        frame = data if columns is None else data[list(columns)]
-        lengths = [int(length) for length in frame.map_partitions(len).compute()]
-        pieces, n_features, names = frame.to_delayed(), frame.shape[1], tuple(map(str, frame.columns))
+        data = data if columns is None else data[list(columns)]
+        lengths, pieces = data.map_partitions(len).compute(), data.to_delayed()
+        names = tuple(map(str, data.columns))
     else:
         if data.ndim != 2:
             raise ValueError(f"data has {data.ndim} dimension(s); features must have 2, a row a sample")
         if any(np.isnan(length) for length in data.chunks[0]):
             data = data.compute_chunk_sizes()
         data = data.rechunk({1: -1})
-        lengths, pieces = list(data.chunks[0]), data.to_delayed()[:, 0]
-        n_features, names = data.shape[1], None
-    blocks = [LazyBlock(piece, f"chunk {number} of data") for number, piece in enumerate(pieces)]
-    return _table(blocks, lengths, n_features, names)
+        lengths, pieces = data.chunks[0], data.to_delayed()[:, 0]
+    blocks = [
+        Block(f"chunk {number} of data", int(length), data.shape[1], partial(_computed, piece), piece)
+        for number, (length, piece) in enumerate(zip(lengths, pieces, strict=True))
+    ]
+    return blocks, names
+
+
+def identity(value: Any) -> Any:
+    """Return the value. Submitted to Dask once, so that tasks can share its future."""
+    return value
+
+
+def _rows_of_file(path: str, first: int, last: int, names: Sequence[str] | None) -> Any:
+    (rows,) = open_rows(path, names=names).batches(last - first, first, last)
+    return rows
+
+
+def _computed(piece: Any) -> Any:
+    return piece.compute(scheduler="synchronous")

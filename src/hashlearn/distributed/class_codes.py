@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn import bqp
 from hashlearn.bits import pack_signs
 from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.packages import require
-from hashlearn.core.progress import ProgressCallback
 from hashlearn.distributed.blocks import found_files
-from hashlearn.distributed.executors import Executor
+from hashlearn.distributed.workers import Executor
 from hashlearn.files import read_labels
 from hashlearn.hashers.codewords import spread_codewords
 from hashlearn.inference import InferenceReport, infer_group_codes
@@ -23,23 +21,13 @@ from hashlearn.targets.labels import MOST_GROUPS
 
 
 def class_codes(
-    executor: Executor,
-    classes: NDArray[np.int32],
-    n_bits: int,
-    *,
-    solver: str | bqp.Solver,
-    n_sweeps: int,
-    rng: np.random.Generator,
-    time_limit: float | None = None,
-    progress: ProgressCallback | None = None,
+    executor: Executor, classes: NDArray[np.int32], n_bits: int, *, rng: np.random.Generator, **inference: Any
 ) -> tuple[list[NDArray[np.uint8]], InferenceReport]:
-    """Packed codes of every block, and what happened."""
+    """Packed codes of every block, and what happened; ``inference`` are options of `infer_group_codes`."""
     groups = Labels().groups(None, classes, rng)
     if groups is None:
         raise ValueError(f"labels hold {classes.max() + 1:,} classes; with blocks of rows at most {MOST_GROUPS:,}")
-    words, report = infer_group_codes(
-        groups, n_bits, solver=solver, n_sweeps=n_sweeps, rng=rng, time_limit=time_limit, progress=progress
-    )
+    words, report = infer_group_codes(groups, n_bits, rng=rng, **inference)
     spread = spread_codewords(words.astype(np.float64), groups, rng)
     report.final_objective = groups.objective(spread)
     packed = pack_signs(spread)

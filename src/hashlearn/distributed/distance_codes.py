@@ -4,32 +4,31 @@ Two passes over the features find mean and directions, a third makes the factor 
 then on only F and codes are touched: rank · 4 + n_bits / 8 bytes a row and pass. The start is the best ITQ rotation of
 a sample, applied to all rows by one small matrix.
 
-Blocks may be on any worker. One pass sends vectors as long as the rank, and one bit for each row. The caller keeps the
-packed codes of all blocks, and a sample of rows with their codes. Each block assumes that the other blocks make the
-same flips as it does, and counts its own ``repeats`` times, the number of blocks. Otherwise all blocks would correct
-the same error at once and overshoot.
+Blocks may be on any worker. For a pass a worker gets the packed codes of a block and vectors as long as the rank, and
+one bit for each row comes back. The caller keeps the codes of all blocks, and a sample of rows. Each block assumes that
+the other blocks make the same flips as it does, and counts its own ``repeats`` times, the number of blocks. Otherwise
+all blocks would correct the same error at once and overshoot.
 """
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
-from operator import add
+from functools import reduce
+from operator import add, getitem
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
+from hashlearn.bits import unpack_signs
 from hashlearn.bqp.flips import flip_rows, low_rank_thresholds
 from hashlearn.bqp.rows import ProofGram
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.distributed.block_cache import BlockState, FactorSpec, set_bit
-from hashlearn.distributed.executors import Executor
-from hashlearn.distributed.moments import Moments, gram, panels, plus, tree, unit_gram
+from hashlearn.distributed.moments import Moments, gram, panels, plus, unit_gram
+from hashlearn.distributed.workers import Executor
 from hashlearn.inference.descent import InferenceReport, countdown, descend
 from hashlearn.inference.passes import (
     SAMPLED_ROWS,
@@ -43,6 +42,7 @@ from hashlearn.inference.passes import (
 from hashlearn.inference.presets import as_passes, described, new_report
 from hashlearn.inference.starts import best_rotation
 from hashlearn.linalg.principal_axes import filled_up, top_directions
+from hashlearn.linalg.unit_rows import scale_to_unit
 
 ROTATIONS = 8
 STARTS = ("auto", "itq", "pca")
@@ -66,31 +66,27 @@ def distance_codes(
 ) -> tuple[list[NDArray[np.uint8]], InferenceReport]:
     """Packed codes of every block, and what happened."""
     began = time.perf_counter()
-    unit_scatter = executor.reduce_rows(unit_gram, plus, moments.mean, moments.typical_norm)
+    unit_scatter = executor.reduce(unit_gram, plus, executor.rows, moments.mean, moments.typical_norm)
     directions = top_directions(unit_scatter, n_components)
-    spec = FactorSpec(secrets.token_hex(8), moments.mean, moments.typical_norm, directions, executor.memory_each())
-    try:
-        sums, squares = tree(partial(reduce, plus), executor.keep(spec, factor_moments))
-        sampled = executor.table.drawn(SAMPLED_ROWS, rng)
-        parts = executor.map_states(taken_factor, -1, None, None, each=[(index,) for index in sampled])
-        sample = np.concatenate(parts).astype(np.float64)
-        mean = sums / executor.table.n
-        scatter = squares - executor.table.n * np.outer(mean, mean)
-        start = learned_start(init, sample, mean, scatter, n_bits, rng)
-        begun = executor.map_states(begin, -1, None, None, start)
-        codes, products = zip(*begun, strict=True)
-        rows = BlockRows(executor, list(codes), reduce(add, products), sample, sampled)
-        passes = as_passes(solver)
-        report = new_report(solver, described(passes, MAX_PASSES))
-        square = float(np.sum(squares * squares))
-        bits = BitsByPasses(rows, np.ones(sample.shape[1]), square, passes.on_sample(), rng)
-        with countdown(time_limit) as seconds_left:
-            descend(bits, report, n_sweeps, seconds_left=seconds_left, progress=progress)
-        if certify:
-            report.bits[-n_bits:] = [bits.certified(record, rows.proof) for record in report.bits[-n_bits:]]
-        report.seconds = time.perf_counter() - began
-    finally:
-        executor.close()
+    executor.keep(unit_factor, n_components, moments.mean, moments.typical_norm, directions)
+    sums, squares = executor.reduce(factor_moments, plus, executor.factors)
+    sampled = executor.table.drawn(SAMPLED_ROWS, rng)
+    parts = executor.map(getitem, executor.factors, each=[(index,) for index in sampled])
+    sample = np.concatenate(parts).astype(np.float64)
+    mean = sums / executor.table.n
+    scatter = squares - executor.table.n * np.outer(mean, mean)
+    start = learned_start(init, sample, mean, scatter, n_bits, rng)
+    codes, products = zip(*executor.map(begin, executor.factors, start), strict=True)
+    rows = BlockRows(executor, list(codes), reduce(add, products), sample, sampled)
+    passes = as_passes(solver)
+    report = new_report(solver, described(passes, MAX_PASSES))
+    square = float(np.sum(squares * squares))
+    bits = BitsByPasses(rows, np.ones(sample.shape[1]), square, passes.on_sample(), rng)
+    with countdown(time_limit) as seconds_left:
+        descend(bits, report, n_sweeps, seconds_left=seconds_left, progress=progress)
+    if certify:
+        report.bits[-n_bits:] = [bits.certified(record, rows.proof) for record in report.bits[-n_bits:]]
+    report.seconds = time.perf_counter() - began
     return rows.codes, report
 
 
@@ -101,22 +97,17 @@ class Start(NamedTuple):
     offsets: FloatArray
 
 
-class Begun(NamedTuple):
-    """The first codes of one block, packed, with [ZᵀZ, ZᵀF]."""
+def unit_factor(
+    rows: NDArray[Any], mean: FloatArray, typical_norm: float, directions: FloatArray
+) -> NDArray[np.float32]:
+    """The factor of a block: unit rows in the first principal directions."""
+    parts = [(scale_to_unit(panel - mean, typical_norm) @ directions).astype(np.float32) for panel in panels(rows)]
+    return np.concatenate(parts)
 
-    codes: NDArray[np.uint8]
-    products: FloatArray
 
-
-def factor_moments(state: BlockState) -> tuple[FloatArray, FloatArray]:
+def factor_moments(factor: NDArray[np.float32]) -> tuple[FloatArray, FloatArray]:
     """Σ f and Σ ffᵀ of a block."""
-    factor = state.factor()
     return factor.sum(axis=0, dtype=np.float64), gram(panels(factor))
-
-
-def taken_factor(state: BlockState, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Some rows of a block's factor."""
-    return state.factor()[rows]
 
 
 def learned_start(
@@ -136,18 +127,16 @@ def learned_start(
     return Start(projection, mean @ projection)
 
 
-def begin(state: BlockState, start: Start) -> Begun:
-    """Give a block its first codes."""
-    factor, width = state.factor(), start.projection.shape[1]
+def begin(factor: NDArray[np.float32], start: Start) -> tuple[NDArray[np.uint8], FloatArray]:
+    """The first codes of a block, packed, and [ZᵀZ, ZᵀF]."""
+    width = start.projection.shape[1]
     products, packed = np.zeros((width, width + factor.shape[1])), []
     for panel in panels(factor):
         bits = panel @ start.projection >= start.offsets
         z = 2.0 * bits - 1.0
         products += z.T @ np.hstack([z, panel])
         packed.append(np.packbits(bits, axis=1))
-    codes = np.concatenate(packed)
-    state.codes, state.version, state.pending = codes.copy(), 0, None
-    return Begun(codes, products)
+    return np.concatenate(packed), products
 
 
 class BlockRows:
@@ -168,8 +157,6 @@ class BlockRows:
         packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
         self._sample_codes = 2.0 * np.unpackbits(packed, axis=1, count=self.n_bits) - 1.0
         self._proposals: list[Proposal] = []
-        self._outcomes: list[Outcome] | None = None
-        self._version = 0
 
     def products(self) -> FloatArray:
         """[ZᵀZ, ZᵀF] of the codes at the start."""
@@ -185,7 +172,7 @@ class BlockRows:
         return self._proposals
 
     def take(self, bit: int, outcomes: list[Outcome]) -> None:
-        """Write the chosen signs into the caller's codes; the blocks take them with the next pass."""
+        """Write the signs of the last proposals that were agreed on."""
         first = 0
         for codes, index, proposal, outcome in zip(self.codes, self._sampled, self._proposals, outcomes, strict=True):
             if outcome is not Outcome.KEEP:
@@ -193,20 +180,21 @@ class BlockRows:
                 set_bit(codes, bit, column)
                 self._sample_codes[first : first + len(index), bit] = 2.0 * column[index] - 1.0
             first += len(index)
-        self._version += 1
-        self._outcomes = outcomes
 
     def proof(self, B: FloatArray, smallest: float) -> list[ProofGram]:
         """The sums of a proof, for each block."""
         return self._pass(block_proof, self.n_bits, B, smallest)
 
     def _pass(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        return self._executor.map_states(function, self._version, self._outcomes, self.codes, *arguments)
+        each = [(codes,) for codes in self.codes]
+        return self._executor.map(function, self._executor.factors, *arguments, each=each)
 
 
-def propose(state: BlockState, step: Step, n_bits: int, repeats: float) -> Proposal:
+def propose(
+    factor: NDArray[np.float32], packed: NDArray[np.uint8], step: Step, n_bits: int, repeats: float
+) -> Proposal:
     """Flip signs of the present bit of a block, and of the candidate if there is one."""
-    codes, factor = state.signs(n_bits), state.factor()
+    codes = unpack_signs(packed, n_bits)
     present = codes[:, step.bit].copy()
     columns, products = [present.copy()], [np.zeros(len(step.weights))]
     fields = [step.weights * step.products]
@@ -224,16 +212,30 @@ def propose(state: BlockState, step: Step, n_bits: int, repeats: float) -> Propo
             flips += flip_rows(rows, codes, factor, step.weights, limits, x, start, t, field, repeats)
         if flips <= SETTLED * len(rows) * len(columns):
             break
-    bits = [x > 0 for x in columns]
-    state.pending = (step.bit, bits)
     return Proposal(
         products[0],
         products[1] if step.candidate is not None else None,
         [int(np.count_nonzero(x != present)) for x in columns],
-        columns=[np.packbits(column) for column in bits],
+        columns=[np.packbits(x > 0) for x in columns],
     )
 
 
-def block_proof(state: BlockState, n_bits: int, B: FloatArray, smallest: float) -> ProofGram:
+def block_proof(
+    factor: NDArray[np.float32], packed: NDArray[np.uint8], n_bits: int, B: FloatArray, smallest: float
+) -> ProofGram:
     """What a block adds to the proof of a bit."""
-    return proof_sums_of(state.signs(n_bits), state.factor(), B, smallest)
+    return proof_sums_of(unpack_signs(packed, n_bits), factor, B, smallest)
+
+
+def set_bit(codes: NDArray[np.uint8], bit: int, values: NDArray[np.bool_]) -> None:
+    """Write one bit of every packed code, in place.
+
+    >>> codes = np.zeros((2, 1), np.uint8)
+    >>> set_bit(codes, 1, np.array([True, False]))
+    >>> codes.ravel()
+    array([64,  0], dtype=uint8)
+    """
+    mask = np.uint8(128 >> bit % 8)
+    column = codes[:, bit // 8]
+    column &= ~mask
+    column |= np.where(values, mask, np.uint8(0))

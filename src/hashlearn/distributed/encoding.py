@@ -13,16 +13,14 @@ import os
 import pickle
 from collections.abc import Iterable
 from copy import copy
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hashlearn
 from hashlearn.core.atomic_files import output_place
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.distributed.block_cache import one_core, same
 from hashlearn.distributed.blocks import found_files, has_no_rows
-from hashlearn.distributed.client import connected
+from hashlearn.distributed.workers import connected, one_core, share
 from hashlearn.files import encode_file, open_rows
 from hashlearn.files.code_files import is_whole, read_origin
 from hashlearn.files.encoding import require_columns, work_digest
@@ -54,7 +52,7 @@ def encode(
 
     Parameters
     ----------
-    hasher : fitted, or the path of a model file that workers can read
+    hasher : fitted, or the path of a model file
     data : Parquet or npy files: a path, folder, pattern or list of paths. A hasher with feature names finds its columns
         by name. For a hasher without, all files must have the same columns in the same order
     output : a folder, made where it is missing. Codes of inputs that are gone are removed from it. It is refused if it
@@ -71,17 +69,12 @@ def encode(
         raise ValueError("files of equal names in different folders would overwrite each other's codes")
     for place in targets:
         output_place(place)
-    model: str | bytes
-    if isinstance(hasher, str | os.PathLike):
-        model = os.fspath(Path(hasher).absolute())
-        loaded = hashlearn.load(model)
-    else:
-        model, loaded = _pickled(hasher), hasher
-    identity = fingerprint(loaded) or hashlib.sha256(model.encode() if isinstance(model, str) else model).hexdigest()
+    model = _light(hashlearn.load(hasher) if isinstance(hasher, str | os.PathLike) else hasher)
+    identity = fingerprint(model) or hashlib.sha256(pickle.dumps(model)).hexdigest()
     first, jobs, first_id = None, [], 0
     for file, place in zip(files, targets, strict=True):
-        source = open_rows(file, names=_names(loaded))
-        require_columns(loaded, source, first)
+        source = open_rows(file, names=_names(model))
+        require_columns(model, source, first)
         first = source if first is None or first.names is None else first
         jobs.append((identity, str(file.absolute()), str(place), first_id, batch_rows))
         first_id += source.n_rows
@@ -91,8 +84,8 @@ def encode(
         if opened is None:
             pending: Any = (_encode_one(model, *job) for job in jobs)
         else:
-            sent = opened.submit(same, model, pure=False)  # once, not with every file
-            futures = [opened.submit(_encode_one, sent, *job, pure=False) for job in jobs]
+            sent = share(opened, model)
+            futures = [opened.submit(_encode_on_one_core, sent, *job, pure=False) for job in jobs]
             pending = (future.result() for future in futures)
         for was_whole in pending:
             resumed.append(was_whole)
@@ -100,39 +93,29 @@ def encode(
     return EncodedFiles(targets, first_id, sum(resumed))
 
 
-def _encode_one(
-    model: str | bytes, identity: str, file: str, place: str, first_id: int, batch_rows: int | None
-) -> bool:
-    """Whether the codes of the file were complete before."""
-    hasher = _model(model, identity)
-    source, output = open_rows(file, names=_names(hasher)), Path(place)
+def _encode_on_one_core(*job: Any) -> bool:
     with one_core():
-        origin = read_origin(output)
-        might_be = origin is not None and origin.first_id == first_id and is_whole(output)
-        if origin is not None and might_be and origin.work_sha256 == work_digest(hasher, source, identity):
-            discard_shards(output)  # of another input, cut short
-            return True
-        encode_file(hasher, source, output, batch_rows=batch_rows, identity=identity, first_id=first_id, origin=file)
+        return _encode_one(*job)
+
+
+def _encode_one(hasher: Any, identity: str, file: str, place: str, first_id: int, batch_rows: int | None) -> bool:
+    """Whether the codes of the file were complete before."""
+    source, output = open_rows(file, names=_names(hasher)), Path(place)
+    origin = read_origin(output)
+    might_be = origin is not None and origin.first_id == first_id and is_whole(output)
+    if origin is not None and might_be and origin.work_sha256 == work_digest(hasher, source, identity):
+        discard_shards(output)  # of another input, cut short
+        return True
+    encode_file(hasher, source, output, batch_rows=batch_rows, identity=identity, first_id=first_id, origin=file)
     return False
 
 
-def _pickled(hasher: Any) -> bytes:
-    """Without the codes of the rows it was learned from, which may be many."""
+def _light(hasher: Any) -> Any:
+    """The hasher without the codes of the rows it was learned from, which may be many."""
     light = copy(hasher)
     for name in ("training_codes", "codes_"):
         vars(light).pop(name, None)
-    return pickle.dumps(light)
-
-
-@lru_cache(maxsize=2)
-def _model(model: str | bytes, identity: str) -> Any:
-    """The hasher that the caller has; a model file must hold the same one here."""
-    if isinstance(model, bytes):
-        return pickle.loads(model)
-    hasher = hashlearn.load(model)
-    if fingerprint(hasher) != identity:
-        raise ValueError(f"{model}: holds another model than when this began; call encode again")
-    return hasher
+    return light
 
 
 def _names(hasher: Any) -> list[str] | None:

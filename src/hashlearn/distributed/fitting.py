@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,10 @@ from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.distributed.blocks import as_table
 from hashlearn.distributed.class_codes import class_codes, class_numbers, feature_columns
-from hashlearn.distributed.client import connected
 from hashlearn.distributed.distance_codes import distance_codes
-from hashlearn.distributed.executors import Executor, InProcess, OnDask
 from hashlearn.distributed.hash_functions import block_hash_function, fit_over_blocks
 from hashlearn.distributed.moments import merged_moments, moments
+from hashlearn.distributed.workers import Executor, OnDask, connected
 from hashlearn.hashers import TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.inference import Passes
@@ -119,18 +119,16 @@ def fit(
         random_state=random_state,
         time_limit=time_limit,
     )
-    with connected(client, address, n_workers, memory_limit) as opened, one_blas_thread():
-        executor: Executor = InProcess(table) if opened is None else OnDask(table, opened)
+    with (
+        connected(client, address, n_workers, memory_limit) as opened,
+        closing(Executor(table) if opened is None else OnDask(table, opened)) as executor,
+        one_blas_thread(),
+    ):
         tell(progress, "moments", 0, 1)
-        known = executor.reduce_rows(moments, merged_moments)
+        known = executor.reduce(moments, merged_moments, executor.rows)
         tell(progress, "moments", 1, 1)
-        common: Any = {
-            "solver": solver,
-            "n_sweeps": n_sweeps,
-            "rng": rng,
-            "time_limit": time_limit,
-            "progress": progress,
-        }
+        common: Any = {"solver": solver, "n_sweeps": n_sweeps, "rng": rng}
+        common |= {"time_limit": time_limit, "progress": progress}
         if target_name == "labels":
             classes = class_numbers(X, y, table.n)
             codes, report = class_codes(executor, classes, n_bits, **common)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.distributed.executors import Executor
 from hashlearn.distributed.moments import Moments, panels, pieces, plus
+from hashlearn.distributed.workers import Executor
 from hashlearn.hash_functions import (
     FittedHashFunctions,
     KernelExpansion,
@@ -35,13 +35,9 @@ SAMPLE_ROWS = 20_000  # that γ is chosen by
 def block_hash_function(value: Any, n: int, with_labels: bool) -> LinearRidge | KernelRidge:
     """A hash function for n rows from a name, or itself; only those whose fit is a sum over rows."""
     if is_automatic(value):
-        chosen = automatic(n, with_labels)
-        assert isinstance(chosen, LinearRidge | KernelRidge)
-        return chosen
-    if value == "linear_ridge":
-        return LinearRidge()
-    if value == "kernel_ridge":
-        return KernelRidge()
+        value = automatic(n, with_labels)
+    elif isinstance(value, str):
+        value = {"linear_ridge": LinearRidge(), "kernel_ridge": KernelRidge()}.get(value, value)
     if isinstance(value, LinearRidge | KernelRidge):
         return value
     raise ValueError(
@@ -62,15 +58,17 @@ def fit_over_blocks(
     bits = distinct_columns(bit_columns(codes, n_bits))
     each = [(block,) for block in codes]
     if isinstance(spec, LinearRidge):
-        products, sums = executor.reduce_rows(cross_moments, plus, bits.columns, n_bits, moments.mean, each=each)
+        products, sums = executor.reduce(
+            cross_moments, plus, executor.rows, bits.columns, n_bits, moments.mean, each=each
+        )
         return ridge_margins(moments.mean, moments.scatter, products, sums / moments.n, bits, spec.alpha)
     count = min(max(SAMPLE_ROWS, spec.n_landmarks), moments.n)
     sampled = executor.table.drawn(count, rng)
-    rows = np.concatenate(executor.map_rows(getitem, each=[(index,) for index in sampled]))
+    rows = np.concatenate(executor.map(getitem, executor.rows, each=[(index,) for index in sampled]))
     gamma, origin = choose_gamma(spec.gamma, rows, rng)
     chosen = np.sort(rng.choice(len(rows), min(spec.n_landmarks, len(rows)), replace=False))
     landmarks = Landmarks(rows[chosen], gamma)
-    sums = executor.reduce_rows(landmark_sums, plus, landmarks, bits.columns, n_bits, each=each)
+    sums = executor.reduce(landmark_sums, plus, executor.rows, landmarks, bits.columns, n_bits, each=each)
     packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
     alpha = spec.weight(rows, _signs(packed, bits.columns, n_bits).astype(np.int8), gamma, rng)
     coefficients = landmarks.ridge(sums, alpha)

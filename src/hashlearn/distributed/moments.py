@@ -22,7 +22,7 @@ FAN_IN = 8
 
 
 class Moments(NamedTuple):
-    """Of some rows."""
+    """Count, mean and scatter of a set of rows."""
 
     n: int
     mean: FloatArray
@@ -35,13 +35,13 @@ class Moments(NamedTuple):
 
 
 def moments(rows: NDArray[Any]) -> Moments:
-    """Of one block; two passes over it, so that nothing cancels."""
+    """Moments of one block. Two passes over it, so that no digits cancel."""
     mean = sum(panel.sum(axis=0) for panel in panels(rows)) / len(rows)
     return Moments(len(rows), mean, gram(panel - mean for panel in panels(rows)))
 
 
 def merged_moments(left: Moments, right: Moments) -> Moments:
-    """Of both together (Chan, Golub and LeVeque 1983)."""
+    """Moments of two sets of rows together (Chan, Golub and LeVeque 1983)."""
     n, difference = left.n + right.n, right.mean - left.mean
     mean = left.mean + difference * (right.n / n)
     scatter = left.scatter + right.scatter + np.outer(difference, difference) * (left.n * (right.n / n))
@@ -64,12 +64,12 @@ def pieces(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 
 def panels(rows: NDArray[Any]) -> Iterator[FloatArray]:
-    """The same in float64."""
+    """The rows in float64, a panel at a time."""
     return (piece.astype(np.float64) for piece in pieces(rows))
 
 
 def plus(left: Any, right: Any) -> Any:
-    """Of arrays and numbers, or of tuples of them, element by element."""
+    """Add two arrays, or two tuples of arrays element by element."""
     if isinstance(left, tuple):
         return tuple(a + b for a, b in zip(left, right, strict=True))
     return left + right
