@@ -34,7 +34,7 @@ def test_the_page_is_that_of_the_library(given: Path) -> None:
     assert report.pop("seconds") > 0.0
     size = Path("page.html").stat().st_size
     expected = {"n_rows": N, "n_bits": 12, "n_texts": N, "n_images": N, "bytes": size}
-    assert report == {"model": "model", "page": "page.html", **expected}
+    assert report == {"model": "model", "page": "page.html", **expected, "notes": []}
 
 
 def test_text_says_how_much_is_in_the_page(given: Path) -> None:

@@ -11,7 +11,7 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.bqp_verify import write_proof
-from hashlearn.cli.exits import INTERRUPTED, InputError, refusals
+from hashlearn.cli.exits import INTERRUPTED, refusals, refuse
 from hashlearn.cli.text_tables import number, pairs
 from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import percent, seconds
@@ -65,8 +65,8 @@ def bqp_command(
         options.require_place(output, file)
     if proof is not None:
         options.require_place(proof, file, output, option="--proof")
-    if proof is not None and method != bqp.BranchAndBound.name:
-        raise InputError(f"--proof: method {method} writes no proof; use --method {bqp.BranchAndBound.name}")
+    exact = bqp.BranchAndBound.name
+    refuse((proof is not None and method != exact, f"--proof: method {method} writes no proof; use --method {exact}"))
     with refusals():
         problem = problem_files.read_problem(file, sense, format)
     for note in problem.notes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import Failure, InputError, refusals
+from hashlearn.cli.exits import Failure, refusals
 from hashlearn.cli.text_tables import number, pairs
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ def write_proof(path: Path, solution: Solution) -> None:
     if proof is not None:
         with refusals():
             proof.save(path)
-    elif solution.method != "branch_and_bound":
-        raise InputError(f"--proof: method {solution.method!r} writes no proofs; use --method branch_and_bound")
     elif solution.status == "optimal":
         raise Failure("--proof: no proof was written, since all assignments have the same value")
     else:

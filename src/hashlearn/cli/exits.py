@@ -69,6 +69,13 @@ def refusals(about: str = "") -> Iterator[None]:
         raise refusal(error, about) from None
 
 
+def refuse(*cases: tuple[Any, str]) -> None:
+    """Refuse with the message of the first case that holds."""
+    for holds, message in cases:
+        if holds:
+            raise InputError(message)
+
+
 def _option_of(argument: str) -> str | None:
     """The option of the running command that sets an argument of the library, such as --bits for n_bits."""
     context = click.get_current_context(silent=True)

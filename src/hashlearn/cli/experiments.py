@@ -66,12 +66,7 @@ DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
     default="results",
     help="Folder for the results; what it holds already is not run again.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    help="Processes at a time; one uses all cores.",
-)
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Processes at a time; one uses all cores.")
 @options.json_option
 @options.quiet_option
 def bench_command(
@@ -116,14 +111,7 @@ def bench_command(
         train = int(train_per_class) if train_per_class and train_per_class.isdecimal() else train_per_class
         choice = Choice(protocol, train, queries, metrics)
         wanted = plan(
-            table,
-            names,
-            _split(methods, "--methods"),
-            _numbers(bits, "--bits"),
-            draws,
-            present,
-            choice,
-            has_labels,
+            table, names, _split(methods, "--methods"), _numbers(bits, "--bits"), draws, present, choice, has_labels
         )
         with ProgressBar(quiet) as bar, suppress(KeyboardInterrupt):
             in_lines = not quiet and not sys.stderr.isatty()

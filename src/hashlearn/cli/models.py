@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import InputError, Interrupted, refusals
+from hashlearn.cli.exits import Interrupted, refusals, refuse
 from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import percent
 
@@ -39,7 +39,10 @@ def encode_command(
     """
     from hashlearn.files import encode_file
 
-    _require_fitting(output, id_column, number_rows, keep)
+    refuse((number_rows and id_column is not None, "--number-rows: takes row numbers as ids; leave --id-column out"))
+    if output.suffix.lower() != ".parquet":
+        why = f"codes in a {output.suffix or 'file'} have no columns; write .parquet"
+        refuse((id_column is not None, f"--id-column: {why}"), (keep is not None, f"--keep: {why}"))
     options.require_place(output, model, features)
     hasher = options.loaded(model, bar)
     kept = keep.split(",") if keep else []
@@ -71,16 +74,6 @@ def _has_other_ids(source: Any, features: str) -> bool:
     from hashlearn.files.opening import has_column
 
     return "id" not in (source.names or ()) and has_column(features, "id")
-
-
-def _require_fitting(output: Path, id_column: str | None, number_rows: bool, keep: str | None) -> None:
-    """Refuse options that exclude each other, before any file is read."""
-    if number_rows and id_column is not None:
-        raise InputError("--number-rows: takes row numbers as ids; leave --id-column out")
-    if output.suffix.lower() != ".parquet":
-        for flag, value in (("--id-column", id_column), ("--keep", keep)):
-            if value is not None:
-                raise InputError(f"{flag}: codes in a {output.suffix or 'file'} have no columns; write .parquet")
 
 
 @click.command("evaluate", short_help="Score the codes: mean average precision, precision within a radius, k-NN.")
@@ -119,15 +112,15 @@ def evaluate_command(
 
     hasher = options.loaded(model, bar)
     with refusals("--query-labels"):
-        wanted_labels = read_labels(query_labels)
+        labels_of_queries = read_labels(query_labels)
     with refusals("--database-labels"):
         labels = read_labels(database_labels)
     asked = options.rows_for(hasher, queries, "--queries")
-    wanted, _ = options.codes_for(hasher, model, queries, None, "--queries", bar, batch_rows)
-    codes, _ = options.codes_for(hasher, model, database, database_codes, "--database", bar, batch_rows, asked)
+    query_codes = options.encoded(hasher, asked, "--queries", bar, batch_rows)
+    codes, _ = options.database_for(hasher, model, (database, database_codes), asked, bar, batch_rows)
     bar.begin("counting")
     with refusals():
-        found = evaluate(wanted, codes, wanted_labels, labels, **conventions)
+        scored = evaluate(query_codes, codes, labels_of_queries, labels, **conventions)
     titles = {
         "mean_average_precision": "mean average precision",
         "precision_within_radius": f"precision within {conventions['radius']} bits",
@@ -135,9 +128,9 @@ def evaluate_command(
         "recall_at_k": f"recall at {conventions['k']}",
         "knn_accuracy": f"accuracy of {conventions['neighbors']} neighbors",
     }
-    scores = {name: getattr(found, name) for name in titles}
-    about = {"model": str(model), "n_bits": hasher.n_bits, "n_database": len(codes), "n_queries": len(wanted)}
-    curve = {name: getattr(found.curve, name)[: hasher.n_bits + 1].tolist() for name in ("precision", "recall")}
-    counts = f"{len(wanted):,} queries, {len(codes):,} database rows, {hasher.n_bits} bits"
+    scores = {name: getattr(scored, name) for name in titles}
+    about = {"model": str(model), "n_bits": hasher.n_bits, "n_database": len(codes), "n_queries": len(query_codes)}
+    curve = {name: getattr(scored.curve, name)[: hasher.n_bits + 1].tolist() for name in ("precision", "recall")}
+    counts = f"{len(query_codes):,} queries, {len(codes):,} database rows, {hasher.n_bits} bits"
     rows = [(titles[name], percent(score, 3)) for name, score in scores.items() if score is not None]
     return {**about, **conventions, **scores, "curve": curve}, [("of", counts), *rows]

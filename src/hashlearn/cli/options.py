@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
-from hashlearn.cli.exits import FAILED, InputError, one_line, refusals
+from hashlearn.cli.exits import FAILED, InputError, one_line, refusals, refuse
 from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import seconds
@@ -165,33 +165,32 @@ def rows_like(address: str, source: RowSource) -> Any:
         return queries.read()
 
 
-def codes_for(
-    hasher: Any,
-    model: Path,
-    rows: str | None,
-    codes: str | None,
-    option: str,
-    bar: ProgressBar,
-    batch_rows: int | None,
-    like: RowSource | None = None,
+def encoded(hasher: Any, source: RowSource, option: str, bar: ProgressBar, batch_rows: int | None) -> NDArray[np.uint8]:
+    """Packed codes of the rows of a file."""
+    from hashlearn.files import encode_rows
+
+    with refusals(option):
+        return encode_rows(hasher, source, batch_rows=batch_rows, progress=bar)
+
+
+def database_for(
+    hasher: Any, model: Path, files: tuple[str | None, str | None], like: Any, bar: ProgressBar, batch_rows: int | None
 ) -> tuple[NDArray[np.uint8], Callable[[], IdArray]]:
-    """Packed codes, encoded from the rows of one file or read from another, and a function that reads their ids.
+    """Packed codes of a database, and a function that reads their ids. ``files`` are its rows or its codes.
 
     ``like`` is as in `rows_for`.
     """
-    from hashlearn.files import codes_and_ids, encode_rows
+    from hashlearn.files import codes_and_ids
     from hashlearn.persistence import fingerprint
 
-    if (rows is None) == (codes is None):
-        raise InputError(f"{option}: give either {option} or {option}-codes")
+    rows, codes = files
+    refuse(((rows is None) == (codes is None), "--database: give either --database or --database-codes"))
     if codes is not None:
-        with refusals(f"{option}-codes"):
-            found, ids = codes_and_ids(codes, hasher.n_bits, fingerprint(hasher), model.name)
-        return found, lambda: ids
-    source = rows_for(hasher, str(rows), option, like=like)
-    with refusals(option):
-        found = encode_rows(hasher, source, batch_rows=batch_rows, progress=bar)
-    return found, lambda: ids_of(source, option)
+        with refusals("--database-codes"):
+            packed, ids = codes_and_ids(codes, hasher.n_bits, fingerprint(hasher), model.name)
+        return packed, lambda: ids
+    source = rows_for(hasher, str(rows), "--database", like=like)
+    return encoded(hasher, source, "--database", bar, batch_rows), lambda: ids_of(source, "--database")
 
 
 def read(source: RowSource, option: str) -> Any:

@@ -6,6 +6,7 @@ import json
 import operator
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,15 @@ from typing import Any
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import InputError, refusals
+from hashlearn.cli.exits import InputError, refusals, refuse
 from hashlearn.cli.places import store_at, store_opened
 from hashlearn.core.progress import ProgressBar
 
+IN_BITS = "is a distance in bits; leave it out with --asymmetric and --rescore"
+IS_FOR_STORES = "is for stores; hashlearn export makes one from a file of codes"
+NEEDS_CODES = "needs the codes in memory, and those of a store are not; give a file of codes"
 CANDIDATES = 10  # that --rescore ranks for each neighbor, without --depth
-COMPARISONS = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+COMPARISONS = {"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}  # names in module operator
 
 
 @click.command("search", short_help="The nearest rows of a database for each query.")
@@ -66,41 +63,59 @@ def search_command(
     else row numbers. With --asymmetric or --rescore, scores take the place of distances, highest first. Rows for
     --rescore that have ids are found by them; rows without must be in the order of the database.
     """
+    from hashlearn.persistence import fingerprint
     from hashlearn.search import HammingIndex
     from hashlearn.search import rescore as rescored
+    from hashlearn.search.about import About
 
-    _require_fitting(k, radius, asymmetric, rescore, depth)
     hasher = options.loaded(model, bar)
     with refusals("--database-codes"):
         store = None if database_codes is None else store_at(database_codes)
-    _require_fitting_place(store, database, bool(where), table, radius, asymmetric)
+    refuse(
+        (radius is not None and (asymmetric or rescore), f"--radius: {IN_BITS}"),
+        (depth is not None and rescore is None, "--depth: is how many candidates --rescore ranks; give --rescore too"),
+        (depth is not None and depth < k, f"--depth: must be at least k = {k}, got {depth}"),
+        (store is None and where, f"--where: {IS_FOR_STORES}"),
+        (store is None and table is not None, f"--table: {IS_FOR_STORES}"),
+        (store is not None and database is not None, "--database: give either --database or --database-codes"),
+        (store is not None and radius is not None, f"--radius: {NEEDS_CODES}"),
+        (store is not None and asymmetric, f"--asymmetric: {NEEDS_CODES}"),
+    )
     vectors = None if rescore is None else options.rows_for(hasher, rescore, "--rescore")
     asked = options.rows_for(hasher, queries, "--queries", like=vectors)
     names = options.ids_of(asked, "--queries", distinct=False)
     rows: Any = options.read(asked, "--queries") if asymmetric or vectors is not None else None
     if asymmetric:
-        query = {"margins": _margins(hasher, rows)}
+        with refusals("--queries"):
+            query = {"margins": hasher.decision_function(rows)}
     else:
-        query = {"codes": options.codes_for(hasher, model, queries, None, "--queries", bar, batch_rows)[0]}
-    if store is None:
-        like = asked if asked.names is not None else vectors
-        codes, read_ids = options.codes_for(
-            hasher, model, database, database_codes, "--database", bar, batch_rows, like
-        )
-        index, ids = HammingIndex(hasher.n_bits), read_ids()
-        with refusals("--database-codes"):
-            index.add(codes, ids)
-        found, n_database, depth = _searched(index, query, k, depth, radius, vectors, bar)
-    else:
-        with store_opened(store, str(database_codes), table) as opened:
-            _require_codes_of(hasher, opened)
-            query["where"] = _condition(where, opened.fields)
-            found, n_database, depth = _searched(opened, query, k, depth, None, vectors, bar)
+        query = {"codes": options.encoded(hasher, asked, "--queries", bar, batch_rows)}
+    with ExitStack() as stack:
+        index: Any = HammingIndex(hasher.n_bits)
         ids = None
-    if vectors is not None:
+        if store is None:
+            like = asked if asked.names is not None else vectors
+            files = database, database_codes
+            codes, read_ids = options.database_for(hasher, model, files, like, bar, batch_rows)
+            ids = read_ids()
+            with refusals("--database-codes"):
+                index.add(codes, ids)
+        else:
+            index = stack.enter_context(store_opened(store, str(database_codes), table))
+            with refusals("--database-codes"):
+                index.about.require(About(hasher.n_bits, model=fingerprint(hasher)), index._described)
+            query["where"] = _condition(where, index.fields)
+        n_database = len(index)
+        if depth is None:
+            depth = k if vectors is None else min(CANDIDATES * k, n_database)
+        if vectors is not None:
+            ids = _vector_ids(vectors, ids)
+        bar.begin("searching")
         with refusals():
-            rows = rows.toarray() if hasattr(rows, "toarray") else rows
-            found = rescored(found, rows, vectors, k, metric=metric, ids=_vector_ids(vectors, ids))
+            found = index.search(k=depth, **query) if radius is None else index.search_radius(query["codes"], radius)
+            if vectors is not None:
+                rows = rows.toarray() if hasattr(rows, "toarray") else rows
+                found = rescored(found, rows, vectors, k, metric=metric, ids=ids)
     neighbors = _listed(found, names)
     report = {
         "model": str(model),
@@ -113,54 +128,6 @@ def search_command(
         "neighbors": neighbors,
     }
     return report, "\n".join(_line(*row.values()) for row in neighbors)
-
-
-def _searched(
-    index: Any, query: Mapping[str, Any], k: int, depth: int | None, radius: int | None, vectors: Any, bar: ProgressBar
-) -> tuple[Any, int, int]:
-    """What an index or a store answers, how many codes it has, and the depth."""
-    bar.begin("searching")
-    n_database = len(index)
-    if depth is None:
-        depth = k if vectors is None else min(CANDIDATES * k, n_database)
-    with refusals():
-        if radius is not None:
-            return index.search_radius(query["codes"], radius), n_database, depth
-        return index.search(k=depth, **query), n_database, depth
-
-
-def _require_fitting(k: int, radius: int | None, asymmetric: bool, rescore: str | None, depth: int | None) -> None:
-    """Refuse options that exclude each other, before any file is read."""
-    if radius is not None and (asymmetric or rescore is not None):
-        raise InputError("--radius: is a distance in bits; leave it out with --asymmetric and --rescore")
-    if depth is not None and rescore is None:
-        raise InputError("--depth: is how many candidates --rescore ranks; give --rescore too")
-    if depth is not None and depth < k:
-        raise InputError(f"--depth: must be at least k = {k}, got {depth}")
-
-
-def _require_fitting_place(
-    store: str | None, database: str | None, has_where: bool, table: str | None, radius: int | None, asymmetric: bool
-) -> None:
-    """Refuse what only a store has where there is none, and what no store has."""
-    if store is None:
-        for option, is_there in (("--where", has_where), ("--table", table is not None)):
-            if is_there:
-                raise InputError(f"{option}: is for stores; hashlearn export makes one from a file of codes")
-    elif database is not None:
-        raise InputError("--database: give either --database or --database-codes")
-    for option, is_there in (("--radius", radius is not None), ("--asymmetric", asymmetric)):
-        if store is not None and is_there:
-            raise InputError(f"{option}: needs the codes in memory, and a store has none of it; give a file of codes")
-
-
-def _require_codes_of(hasher: Any, store: Any) -> None:
-    """Refuse a store with codes of another width or model."""
-    from hashlearn.persistence import fingerprint
-    from hashlearn.search.about import About
-
-    with refusals("--database-codes"):
-        store.about.require(About(hasher.n_bits, model=fingerprint(hasher)), store._described)
 
 
 def _condition(texts: Iterable[str], fields: Mapping[str, str]) -> Any:
@@ -179,7 +146,7 @@ def _condition(texts: Iterable[str], fields: Mapping[str, str]) -> Any:
             value = {"true": True, "false": False}[word] if kind == "boolean" else FIELD_TYPES[kind](word)
         except (KeyError, ValueError):
             raise InputError(f"--where: column {name!r} holds {kind}, got {word!r}") from None
-        conditions.append(COMPARISONS[sign](column(name), value))
+        conditions.append(getattr(operator, COMPARISONS[sign])(column(name), value))
     return reduce(operator.and_, conditions) if conditions else None
 
 
@@ -190,11 +157,6 @@ def _vector_ids(vectors: Any, ids: Any) -> Any:
     if ids is not None and vectors.n_rows != len(ids):
         raise InputError(f"--rescore: {vectors.name} has {vectors.n_rows} row(s), and the database has {len(ids)}")
     return ids
-
-
-def _margins(hasher: Any, rows: Any) -> Any:
-    with refusals("--queries"):
-        return hasher.decision_function(rows)
 
 
 def _listed(found: Any, names: Any) -> list[dict[str, Any]]:

@@ -21,13 +21,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import hashlearn
-from hashlearn.core.container import (
-    Contents,
-    Kind,
-    PersistenceError,
-    read_container,
-    write_container,
-)
+from hashlearn.core.container import Contents, Kind, PersistenceError, read_container, write_container
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hashers import HASHERS, BaseHasher
 from hashlearn.hashers.base import MAX_BITS

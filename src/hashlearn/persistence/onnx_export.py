@@ -43,12 +43,7 @@ class OnnxReport(NamedTuple):
 
 
 def export_onnx(
-    hasher: BaseHasher,
-    path: str | os.PathLike[str],
-    *,
-    sample: Any = None,
-    dtype: str = "float64",
-    opset: int = OPSET,
+    hasher: BaseHasher, path: str | os.PathLike[str], *, sample: Any = None, dtype: str = "float64", opset: int = OPSET
 ) -> OnnxReport:
     """Write the encoder as ONNX (needs ``onnx`` and ``onnxruntime``), after onnxruntime gave the codes of `encode`.
 
