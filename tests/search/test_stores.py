@@ -170,7 +170,7 @@ def test_columns_are_declared_once_and_wrong_values_are_refused_by_their_row(ope
         assert store.fields == {"year": "integer", 'It\'s a "text"': "text"}
 
 
-@pytest.mark.parametrize("open_store", ["usearch", "lancedb", "duckdb"], indirect=True)
+@pytest.mark.parametrize("open_store", ["usearch", "faiss", "lancedb", "duckdb"], indirect=True)
 def test_a_full_disk_leaves_the_store_as_it_was(open_store: Opener) -> None:
     resource = pytest.importorskip("resource", reason="this system has no limits on the size of files")
     codes = np.random.default_rng(0).integers(0, 256, (20_000, 32), np.uint8)

@@ -142,17 +142,6 @@ def test_usearch_refuses_what_is_not_its_own(tmp_path: Path) -> None:
         UsearchStore.open(tmp_path, About(32))
 
 
-def test_a_usearch_file_with_other_ids_than_codes_is_refused(tmp_path: Path) -> None:
-    engine("usearch.index")
-    path = tmp_path / "a.usearch"
-    store = UsearchStore.open(path, About(32, id_type="string"))
-    store.upsert(CODES, list("abcde"))
-    store._names[2] = None
-    store.close()
-    with pytest.raises(ValueError, match="is damaged: it has 5 codes and other ids"):
-        UsearchStore.open(path, About(32))
-
-
 @pytest.mark.parametrize("extra", [[], ["price"]])
 @pytest.mark.parametrize("metadata", [None, {"n_bits": "32"}])
 def test_lancedb_refuses_what_is_not_its_own(tmp_path: Path, extra: list[str], metadata: Any) -> None:
@@ -184,7 +173,7 @@ def test_names_that_are_none_are_refused(tmp_path: Path, apsw: Any, name: Any) -
 
 
 def test_ids_that_others_have_written_do_not_read_as_nothing_found(tmp_path: Path, apsw: Any) -> None:
-    engine("usearch.index", "lancedb", "pyarrow")
+    engine("lancedb", "pyarrow")
     with SqliteVecStore.open(tmp_path / "a.db", About(32), table="codes") as store:
         store.connection.execute("INSERT INTO codes (id, code) VALUES (-1, vec_bit(?))", (CODES[0].tobytes(),))
         with pytest.raises(ValueError, match='table "codes" has a row with id -1'):
@@ -194,10 +183,6 @@ def test_ids_that_others_have_written_do_not_read_as_nothing_found(tmp_path: Pat
         store.connection.execute("INSERT INTO codes VALUES (-1, CAST(? AS BLOB)::BIT)", [CODES[0].tobytes()])
         with pytest.raises(ValueError, match='table "codes" has a row with id -1'):
             store.search(CODES, 1)
-    near = UsearchStore.open(None, About(32))
-    near.index.add(np.array([2**64 - 2], np.uint64), CODES[:1])
-    with pytest.raises(ValueError, match=f"has a row with id {2**64 - 2}"):
-        near.search(CODES, 1)
     with LanceStore.open(tmp_path / "lance", About(32), table="codes") as store:
         store._put([Batch(CODES[:1], np.array([-1]), {})], True)
         with pytest.raises(ValueError, match="table 'codes' has a row with id -1"):

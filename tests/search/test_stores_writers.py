@@ -13,7 +13,6 @@ import pytest
 
 from hashlearn.search.about import About
 from hashlearn.search.stores import STORES, UsearchStore
-from hashlearn.search.stores.base import Batch
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
 
@@ -125,18 +124,31 @@ def test_without_a_path_nothing_is_written(open_store: Opener, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_usearch_upsert_that_fails_half_way_is_never_saved(tmp_path: Path) -> None:
+def test_a_change_of_a_usearch_graph_that_fails_half_way_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine("usearch.index")
-    path, codes = tmp_path / "a.usearch", random_codes(5, 32)
+    path, codes = tmp_path / "a.usearch", random_codes(9, 32)
     with UsearchStore.open(path, About(32)) as store:
-        store.upsert(codes, np.arange(5))
+        store.upsert(codes[:5], np.arange(5))
     store = UsearchStore.open(path, About(32))
-    with pytest.raises(ValueError, match="dimensions"):
-        store._put([Batch(codes[:, :2], np.arange(5), {})], True)
-    with pytest.raises(RuntimeError, match="failed half-way"):
-        store.close()
-    with UsearchStore.open(path, About(32)) as store:
-        assert len(store) == 5
+    store.upsert(codes, np.arange(9))
+    updated = UsearchStore._updated
+
+    def fail(store: Any, index: Any, ids: Any) -> None:
+        index.remove(ids)
+        raise MemoryError
+
+    monkeypatch.setattr(UsearchStore, "_updated", fail)
+    with pytest.raises(MemoryError):
+        store.save()
+    monkeypatch.setattr(UsearchStore, "_updated", updated)
+    with UsearchStore.open(path, About(32)) as other:
+        assert len(other) == 5
+    store.close()
+    with UsearchStore.open(path) as store:
+        assert len(store) == 9
+        assert store.search(codes, 1, exact=False).distances.tolist() == [[0]] * 9
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -11,7 +11,6 @@ from hashlearn.search.stores.base import Store
 from hashlearn.search.stores.conditions import Column, Condition, column
 from hashlearn.search.stores.duckdb import DuckDBStore
 from hashlearn.search.stores.faiss import FaissStore
-from hashlearn.search.stores.faiss_kinds import FaissFlat, FaissHNSW, FaissIVF
 from hashlearn.search.stores.lancedb import LanceStore
 from hashlearn.search.stores.loading import export_codes
 from hashlearn.search.stores.postgres import PostgresStore
@@ -33,9 +32,6 @@ __all__ = [
     "Column",
     "Condition",
     "DuckDBStore",
-    "FaissFlat",
-    "FaissHNSW",
-    "FaissIVF",
     "FaissStore",
     "LanceStore",
     "PostgresStore",

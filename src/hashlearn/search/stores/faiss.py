@@ -1,162 +1,110 @@
 """FAISS: codes in memory, and one file that ``faiss.read_index_binary`` reads without this package.
 
 `hashlearn.search.stores.file_store` describes the file. The index in it is an ``IndexBinaryIDMap2`` around an
-``IndexBinaryFlat``, ``IndexBinaryHNSW`` or ``IndexBinaryIVF``.
+``IndexBinaryFlat`` (exact), an ``IndexBinaryHNSW`` (a graph of neighbors, Malkov and Yashunin 2018) or an
+``IndexBinaryIVF`` (lists around cluster centers, of which the nearest are searched). FAISS takes whole bytes; our codes
+are padded with zero bits already.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.checks import require_k
-from hashlearn.core.names import require_choice
-from hashlearn.search.about import About
-from hashlearn.search.ids import INTEGER, IdArray, checked_ids, ids_at
-from hashlearn.search.index import HammingIndex
-from hashlearn.search.interface import SearchResult, checked_codes
-from hashlearn.search.stores.base import Batch, Where
-from hashlearn.search.stores.faiss_kinds import (
-    KINDS,
-    FaissFlat,
-    Kind,
-    as_kind,
-    faiss_package,
-    one_thread,
-    search_index,
-)
-from hashlearn.search.stores.file_store import BLOCK, FileStore, Header, joined, read_file, write_file
+from hashlearn.search.ids import INTEGER, IdArray
+from hashlearn.search.stores.file_store import FileStore
+
+CODES_PER_LIST = 39  # with fewer, FAISS warns that its clusters are badly trained
 
 
 class FaissStore(FileStore):
-    """A binary index of FAISS in one file. `save` and `close` write it; with None as place, nothing is ever written.
+    """A binary index of FAISS in one file.
 
-    The option ``kind`` is "flat", "hnsw" or "ivf", or an object such as ``FaissHNSW(search_width=256)``. None takes
-    that of the file; a new one is flat. A file that this store did not write is refused.
+    If ids are integers, FAISS answers with them, else with places in the file's list of ids.
 
-    If ids are integers, FAISS answers with them. Otherwise it answers with rows, and ``ids.json`` in the file, which is
-    also a zip archive, lists the id of each row. ``index`` holds all codes in memory. A ``with`` block that ends in an
-    error does not write the file.
+    ``kind`` is "flat", "hnsw" with the settings ``n_links``, ``build_width`` and ``search_width``, or "ivf" with
+    ``n_lists`` (default: 4 √n, or fewer so that every list has enough codes) and ``n_probes`` (default: a sixteenth of
+    the lists).
 
-    >>> store = FaissStore.open("codes.faiss", About(32), kind="hnsw")  # doctest: +SKIP
+    >>> store = FaissStore.open("codes.faiss", About(32), kind="hnsw", search_width=256)  # doctest: +SKIP
     """
 
     packages, extra, engine = ("faiss",), "faiss", "FAISS"
+    kinds: ClassVar = {
+        "flat": {},
+        "hnsw": {"n_links": 32, "build_width": 80, "search_width": 128},
+        "ivf": {"n_lists": None, "n_probes": None},
+    }
 
-    def __init__(self, place: str | os.PathLike[str] | None, *, kind: str | Kind | None = None) -> None:
-        super().__init__(place)
-        self._asked_kind = None if kind is None else as_kind(kind)
-        self._is_named = isinstance(kind, str)
-        self.kind = self._asked_kind or as_kind("flat")
-        self._faiss: tuple[Any, IdArray] | None = None  # FAISS's index and the id of each row, until a code changes
+    def _updated(self, _: Any, __: IdArray) -> Any:
+        """Built again, since graphs of FAISS cannot remove codes, and lists suit the codes that they were made for.
 
-    def _open(self, asked: About | None) -> None:
-        if self.path is None or not self._is_there:
-            self._adopt(None, asked)
-            self.index = HammingIndex(self.n_bits)
-            return
-        header, self.kind, index, codes, ids = read_file(self.path, self.engine, _read)
-        self._take_header(header, asked)
-        wanted = self._asked_kind
-        same = type(wanted) is type(self.kind) if self._is_named else wanted in (None, self.kind)
-        if not same:
-            raise ValueError(f"{self._described} is there already, as {self.kind} and not {wanted}")
-        self.index = HammingIndex(self.n_bits)
-        self.index.add(codes, ids)
-        self._faiss = index, ids
+        One thread builds: with several, graphs and clusters depend on which is faster.
+        """
+        faiss, codes, self._names = self._package("faiss"), self.index.codes, self.index.ids
+        n_threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            index = faiss.IndexBinaryIDMap2(self._empty(faiss, codes))
+            index.add_with_ids(codes, self._names if self.id_type == INTEGER else np.arange(len(codes)))
+        finally:
+            faiss.omp_set_num_threads(n_threads)
+        return index
 
-    def _write(self, path: Path) -> str:
-        index, ids = self._built()
-        name = next(name for name, kind in KINDS.items() if isinstance(self.kind, kind))
-        return write_file(
-            path,
-            self.engine,
-            lambda place: faiss_package().write_index_binary(index, place),
-            about=self.about,
-            settings={"kind": name, **asdict(self.kind)},
-            ids=ids.tolist(),
-        )
+    def _empty(self, faiss: Any, codes: NDArray[np.uint8]) -> Any:
+        """An index without codes for such codes as these. Without any it is flat, because lists must be trained."""
+        n_bits, settings = 8 * self.n_bytes, self.settings
+        if settings["kind"] == "flat" or len(codes) == 0:
+            return faiss.IndexBinaryFlat(n_bits)
+        if settings["kind"] == "hnsw":
+            index = faiss.IndexBinaryHNSW(n_bits, settings["n_links"])
+            index.hnsw.efConstruction = settings["build_width"]
+        else:
+            n_lists = settings["n_lists"] or max(1, min(round(4 * len(codes) ** 0.5), len(codes) // CODES_PER_LIST))
+            index = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(n_bits), n_bits, min(n_lists, len(codes)))
+            index.cp.min_points_per_centroid = 1  # else it warns on stderr
+            index.train(codes)
+        self._set_width(index)
+        return index
 
-    def _built(self) -> tuple[Any, IdArray]:
-        """FAISS's index of all codes, and the ids of its rows."""
-        if self._faiss is None:
-            ids = self.index.ids
-            self._faiss = _faiss_index(self.index.codes, ids, self.kind), ids
-        return self._faiss
+    def _set_width(self, inner: Any) -> None:
+        """Say how much of the index a search looks at."""
+        if self.settings["kind"] == "hnsw":
+            inner.hnsw.efSearch = self.settings["search_width"]
+        else:
+            inner.nprobe = min(inner.nlist, self.settings["n_probes"] or max(1, inner.nlist // 16))
 
-    def _count(self, where: Where = None) -> int:
-        return self.index.count(where)
+    def _nearest(self, index: Any, codes: NDArray[np.uint8], k: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        self._set_width(self._package("faiss").downcast_IndexBinary(index.index))
+        distances, keys = index.search(codes, k)
+        return keys, distances
 
-    def _put(self, batches: Iterable[Batch], replace: bool) -> None:
-        batch = joined(batches)
-        if batch is None:
-            return
-        put = self.index.upsert if replace else self.index.add
-        put(batch.codes, batch.ids)
-        self._faiss, self._unsaved = None, True
+    def _write(self, index: Any, place: str) -> None:
+        self._package("faiss").write_index_binary(index, place)
 
-    def _remove(self, where: Any) -> int:
-        count = self.index.remove(where=where)
-        if count:
-            self._faiss, self._unsaved = None, True
-        return count
-
-    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
-        if exact or where is not None or self.kind.exact:
-            return self.index.search(codes, k, where=where)
-        k = require_k(k, len(self.index))
-        index, ids = self._built()
-        rows, distances = search_index(index, codes, k)
-        return SearchResult(rows if self.id_type == INTEGER else ids_at(ids, rows), distances)
-
-
-def _faiss_index(codes: NDArray[np.uint8], ids: IdArray, kind: Kind) -> Any:
-    """An ``IndexBinaryIDMap2`` with these codes. Without codes it is flat, because lists need codes to be trained."""
-    faiss = faiss_package()
-    index = faiss.IndexBinaryIDMap2((kind if len(codes) else FaissFlat()).empty(codes))
-    with one_thread(faiss):
-        index.add_with_ids(codes, ids if ids.dtype.kind == "i" else np.arange(len(ids)))
-    return index
+    def _load(self, place: str, n_bytes: int) -> tuple[Any, IdArray, NDArray[np.uint8]]:
+        faiss = self._package("faiss")
+        index = faiss.read_index_binary(place)
+        if not isinstance(index, faiss.IndexBinaryIDMap2) or index.d != 8 * n_bytes:
+            raise ValueError(f"its index is not one of codes of {n_bytes} byte(s) under ids")
+        inner = faiss.downcast_IndexBinary(index.index)
+        if isinstance(inner, faiss.IndexBinaryHNSW):
+            inner = faiss.downcast_IndexBinary(inner.storage)
+        if isinstance(inner, faiss.IndexBinaryFlat):
+            codes = faiss.vector_to_array(inner.xb).reshape(-1, n_bytes)
+        else:
+            codes = _listed(faiss, inner.invlists, index.ntotal, n_bytes)
+        return index, faiss.vector_to_array(index.id_map), codes
 
 
-def _read(header: Header, file: BinaryIO, names: list[Any]) -> tuple[Header, Kind, Any, NDArray[np.uint8], IdArray]:
-    """Codes and ids out of an index, if they are what the file says."""
-    faiss, settings, about = faiss_package(), dict(header.settings), header.about
-    require_choice(name := settings.pop("kind", None), "kind", KINDS)
-    kind = KINDS[name](**settings)
-    index = faiss.read_index_binary(faiss.PyCallbackIOReader(file.read, BLOCK))
-    width = about.n_bytes
-    if not isinstance(index, faiss.IndexBinaryIDMap2) or index.d != 8 * width:
-        raise ValueError(f"its index is not one of codes of {about.n_bits} bits under ids")
-    inner, n = faiss.downcast_IndexBinary(index.index), index.ntotal
-    if isinstance(inner, faiss.IndexBinaryHNSW):
-        inner = faiss.downcast_IndexBinary(inner.storage)
-    if isinstance(inner, faiss.IndexBinaryFlat):
-        codes = faiss.vector_to_array(inner.xb).reshape(-1, width)
-    else:
-        codes = _listed(faiss, inner.invlists, n, width)
-    numbers = faiss.vector_to_array(index.id_map)
-    if about.id_type == INTEGER:
-        ids = checked_ids(numbers, n)
-    else:
-        if not np.array_equal(numbers, np.arange(n)):
-            raise ValueError("the ids of its index must be the places in ids.json")
-        ids = checked_ids(names, n, about.id_type)
-    return header, kind, index, checked_codes(codes, about.n_bits), ids
-
-
-def _listed(faiss: Any, lists: Any, n: int, width: int) -> NDArray[np.uint8]:
+def _listed(faiss: Any, lists: Any, n: int, n_bytes: int) -> NDArray[np.uint8]:
     """The codes of inverted lists, by row. In FAISS 1.10 to 1.12, ``reconstruct_n`` returns other bytes."""
-    codes = np.zeros((n, width), np.uint8)
+    codes = np.zeros((n, n_bytes), np.uint8)
     for number in range(lists.nlist):
         size = lists.list_size(number)
         if size:
             rows = faiss.rev_swig_ptr(lists.get_ids(number), size)
-            codes[rows] = faiss.rev_swig_ptr(lists.get_codes(number), size * width).reshape(size, width)
+            codes[rows] = faiss.rev_swig_ptr(lists.get_codes(number), size * n_bytes).reshape(size, n_bytes)
     return codes

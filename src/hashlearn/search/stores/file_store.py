@@ -1,13 +1,12 @@
-"""Stores in one file: what the engine reads by itself, and behind it ids and settings as a zip archive.
+"""Stores in one file: the engine's own index, and behind it three lines of text that say what its codes are.
 
-Engines read their own bytes from the beginning and ignore what follows. A zip archive is read from its end, so every
-zip program reads the rest: ``about.json``, and ``ids.json`` unless ids are integers. Since all of it is one file, a
-kill leaves the old file or the new one, and never codes with the ids of other codes.
+Engines read their own bytes from the beginning and ignore what follows. The lines are the `About` of the codes; the
+format, the settings of the index, and the id of each of the engine's keys unless ids are integers; and where the lines
+begin, with a SHA-256 over all that stands before it. ``tail -n 3`` shows them. Since all of it is one file, a kill
+leaves the old file or the new one, and never codes with the ids of other codes.
 
-Integer ids are the engine's keys. Text is in ``ids.json``, a list, and the engine's keys are places in it.
-
-A checksum detects accidental damage before the engine reads the file. A forged file can carry a valid checksum, and the
-engine's own reader then decides what happens. Load only files from a source that you trust.
+The checksum detects accidental damage before the engine reads the file. A forged file can carry a valid checksum, and
+the engine's own reader then decides what happens. Load only files from a source that you trust.
 """
 
 from __future__ import annotations
@@ -15,115 +14,105 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import struct
-import zipfile
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, NamedTuple
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import regular_file, replacing
-from hashlearn.core.checks import whole_number
+from hashlearn.core.checks import require_k, whole_number
+from hashlearn.core.names import require_choice
 from hashlearn.search.about import About
-from hashlearn.search.ids import INTEGER
-from hashlearn.search.stores.base import Batch, Store
+from hashlearn.search.ids import INTEGER, IdArray, are_found, as_objects, checked_ids, ids_at, no_ids
+from hashlearn.search.index import HammingIndex
+from hashlearn.search.interface import NOWHERE, SearchResult
+from hashlearn.search.stores.base import Batch, Store, Where
 
-HEADER, IDS = "about.json", "ids.json"
 FORMAT = "hashlearn codes in {}, format 1"
+PLACE_DIGITS, SHA256_DIGITS = 16, 64  # of the last line
 BLOCK = 1 << 20
-NO_ARCHIVE = (zipfile.BadZipFile, KeyError, TypeError, ValueError, RuntimeError, OSError, EOFError, struct.error)
-
-
-class Header(NamedTuple):
-    """What a file says of itself."""
-
-    about: About
-    settings: dict[str, Any]  # of the engine
-    index_bytes: int
-    mark: str  # random for every file
-
-
-def write_file(
-    path: str | os.PathLike[str],
-    engine: str,
-    write_index: Callable[[str], Any],
-    *,
-    about: About,
-    settings: Mapping[str, Any],
-    ids: list[Any],
-) -> str:
-    """Write what ``write_index`` writes and all that belongs to it, atomically; return the mark of the file.
-
-    ``ids`` are text in the order of the engine's keys, or None where a key has no code.
-    """
-    mark = secrets.token_hex(16)
-    header: dict[str, Any] = {
-        "format": FORMAT.format(engine),
-        "about": about.to_json(),
-        "settings": dict(settings),
-        "mark": mark,
-    }
-    with replacing(Path(path)) as beside:
-        write_index(os.fspath(beside))
-        with open(beside, "rb") as file:
-            header["index_sha256"], header["index_bytes"] = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
-        with zipfile.ZipFile(beside, "a") as archive:
-            _add_member(archive, HEADER, json.dumps(header, indent=1))
-            if about.id_type != INTEGER:
-                _add_member(archive, IDS, json.dumps(ids, ensure_ascii=False))
-    return mark
-
-
-def read_file(
-    path: str | os.PathLike[str], engine: str, read_index: Callable[[Header, BinaryIO, list[Any]], Any] | None = None
-) -> Any:
-    """What ``read_index`` makes of a file, of its start and of the ids; None: what the file says of itself.
-
-    Errors are a ValueError that names the file and says why it is refused.
-    """
-    try:
-        with regular_file(path) as (file, size):
-            header, sha256, ids = _read_header(file, size, engine)
-            if read_index is None:
-                return header
-            file.seek(0)
-            if _sha256(file, header.index_bytes) != sha256:
-                raise ValueError("the checksum of its index is wrong: it is damaged")
-            file.seek(0)
-            return read_index(header, file, ids)
-    except (ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
-        raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from None
+# Upper limits of settings. Engines allocate ``search_width`` candidates in every thread and ``n_links`` neighbors for
+# every code, so a setting in a file could exhaust memory at the first search.
+MOST = {"n_lists": 2**20, "n_probes": 2**20, "n_links": 512, "build_width": 2**14, "search_width": 2**18}
+OF_SEARCHES = {"n_probes", "search_width"}  # settings that may differ from those of the file
 
 
 class FileStore(Store):
-    """A store in one file, whose codes are in memory. `save` and `close` write the file.
+    """Codes in memory, and a file that the engine reads by itself. `save` and `close` write it.
 
-    A store overwrites a file only if its mark is the one that the store has read.
+    ``index`` is a `HammingIndex` of all codes: it counts, filters and searches exactly. The engine's own index of the
+    same codes is for approximate searches and for the file, and is brought up to date when one of these needs it. Its
+    keys are the ids if these are integers, else places in a list of ids.
 
-    A new store sets ``engine``, the engine's name, and implements `_write`.
+    With None as place, nothing is ever written. A file that this store did not write is refused. A store overwrites a
+    file only if it has the checksum that the store has read. A ``with`` block that ends in an error does not write.
+
+    A new store sets ``engine`` and ``kinds``, and implements `_updated`, `_nearest`, `_write` and `_load`.
     """
 
     has_fields = False
     engine: ClassVar[str]
+    kinds: ClassVar[dict[str, dict[str, int | None]]]  # kinds of index with their settings; the first is the default
 
-    def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        super().__init__(path)
-        self.path = None if path is None else Path(path)
-        self._described = "the index" if path is None else f"index {os.fspath(path)!r}"
-        self._mark: str | None = None  # that of the file when it was last read or written; None: there was no file
+    def __init__(self, place: str | os.PathLike[str] | None, *, kind: str | None = None, **settings: int) -> None:
+        super().__init__(place)
+        self.path = None if place is None else Path(place)
+        self._described = "the index" if place is None else f"index {os.fspath(place)!r}"
+        self._asked: dict[str, Any] = settings if kind is None else {"kind": kind, **settings}
+        self._engine_index: Any = None  # None: it must be built from all codes
+        self._changes: list[IdArray] = []  # ids whose codes it does not have yet, or still has
+        self._names: IdArray = no_ids((0,), INTEGER)  # the id of each of its keys if ids are text; None: it has no code
+        self._checksum: bytes | None = None  # of the file when it was last read or written; None: there was no file
         self._unsaved = True
 
-    @property
-    def _is_there(self) -> bool:
-        return self.path is not None and os.path.lexists(self.path)
+    def _open(self, asked: About | None) -> None:
+        if self.path is None or not self.path.exists():
+            self.settings = self._complete(self._asked)
+            self.index = HammingIndex(self._adopt(None, asked).n_bits)
+            return
+        try:
+            with regular_file(self.path) as (file, size):
+                stored = self._read(self.path, file, size)
+        except (ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
+            raise ValueError(f"{os.fspath(self.path)!r} cannot be loaded: {error}") from None
+        self._adopt(stored, asked)
+        others = {name: value for name, value in self._asked.items() if self.settings.get(name) != value}
+        if not others.keys() <= OF_SEARCHES:
+            raise ValueError(f"{self._described} is there already, with {self.settings} and not {others}")
+        self.settings = self._complete({**self.settings, **others})
 
-    def _take_header(self, header: Header, asked: About | None) -> None:
-        """Take what the file says. Refuse codes of another width or model, and other ids than were asked for."""
-        self._adopt(header.about, asked)
-        self._mark, self._unsaved = header.mark, False
+    def _read(self, path: Path, file: BinaryIO, size: int) -> About:
+        """Take codes, ids and settings of the open file, and return what it says of them."""
+        about, description, self._checksum = _read_lines(file, size, self.engine)
+        self.settings, self._unsaved = self._complete(description["settings"]), False
+        self._engine_index, keys, codes = self._load(os.fspath(path), about.n_bytes)
+        if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            raise ValueError("it was replaced while it was read; open it again")
+        ids = checked_ids(keys, len(codes))
+        if about.id_type != INTEGER:
+            self._names = as_objects(description["ids"])
+            ids = checked_ids(self._names[ids], len(codes), about.id_type)
+            if are_found(self._names).sum() != len(ids):
+                raise ValueError(f"it is damaged: it has {len(ids)} codes and other ids")
+        self.index = HammingIndex(about.n_bits)
+        self.index.add(codes, ids)
+        return about
+
+    @classmethod
+    def _complete(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings, with default values. Unknown ones are refused, and values that would fail or never end."""
+        kind = settings.get("kind", next(iter(cls.kinds)))
+        require_choice(kind, "kind", cls.kinds)
+        defaults = {"kind": kind, **cls.kinds[kind]}
+        for name, value in settings.items():
+            if name not in defaults:
+                raise ValueError(f"{name} is no setting of {cls.__name__} of kind {kind!r}")
+            if name != "kind" and (value, defaults[name]) != (None, None):
+                whole_number(value, name, least=1 if kind == "ivf" else 2, most=MOST[name])
+        return {**defaults, **settings}
 
     def load(self, reader: Any, **options: Any) -> int:
         """Store all rows and save the file; `Store.load` says what the arguments are."""
@@ -137,17 +126,77 @@ class FileStore(Store):
         with self._lock:
             if self.path is None or not self._unsaved:
                 return
-            if self._is_there and read_file(self.path, self.engine).mark != self._mark:
+            if self.path.exists() and _checksum_of(self.path) != self._checksum:
                 raise ValueError(
                     f"{self._described} was written by another store after this one read it; nothing is saved. "
                     "Open it again and repeat the changes"
                 )
-            self._mark = self._write(self.path)
-            self._unsaved = False
+            index = self._current()
+            with replacing(self.path) as unfinished:
+                try:
+                    self._write(index, os.fspath(unfinished))
+                except RuntimeError as error:  # a full disk, in words that may not say so
+                    raise OSError(f"{self._described} could not be written, nothing is saved: {error}") from None
+                ids = None if self.id_type == INTEGER else self._names.tolist()
+                description = {"format": FORMAT.format(self.engine), "settings": self.settings, "ids": ids}
+                checksum = _append_lines(unfinished, self.about, description)
+            self._checksum, self._unsaved = checksum, False
+
+    def _current(self) -> Any:
+        """The engine's index of all codes, brought up to date."""
+        if self._engine_index is None or self._changes:
+            index, self._engine_index = self._engine_index, None  # after an error it is built from all codes
+            ids = self.index.ids if index is None else np.unique(np.concatenate(self._changes))
+            self._engine_index, self._changes = self._updated(index, ids), []
+        return self._engine_index
 
     @abstractmethod
-    def _write(self, path: Path) -> str:
-        """Write all codes with `write_file`; return the mark of the file."""
+    def _updated(self, index: Any, ids: IdArray) -> Any:
+        """The engine's index after a change of the codes under these ids. None as index: build it.
+
+        If ids are text, this also sets ``_names``.
+        """
+
+    @abstractmethod
+    def _nearest(self, index: Any, codes: NDArray[np.uint8], k: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Keys and distances (n_codes, k) of what the engine finds, in any order; key −1 where it finds nothing."""
+
+    @abstractmethod
+    def _write(self, index: Any, place: str) -> None:
+        """Write the engine's index to a file."""
+
+    @abstractmethod
+    def _load(self, place: str, n_bytes: int) -> tuple[Any, IdArray, NDArray[np.uint8]]:
+        """The engine's index in a file, its keys and their codes. Refuse an index of codes of another width."""
+
+    def _count(self, where: Where = None) -> int:
+        return self.index.count(where)
+
+    def _put(self, batches: Iterable[Batch], replace: bool) -> None:
+        parts = list(batches)
+        if parts:
+            codes, ids = (np.concatenate(arrays) for arrays in zip(*((p.codes, p.ids) for p in parts), strict=True))
+            (self.index.upsert if replace else self.index.add)(codes, ids)
+            self._changes.append(ids)
+            self._unsaved = True
+
+    def _remove(self, where: Any) -> int:
+        count = self.index.remove(where=where)
+        if count:
+            self._changes.append(where)
+            self._unsaved = True
+        return count
+
+    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
+        """Among given ids, every search is exact."""
+        if exact or where is not None or self.settings["kind"] == "flat" or len(codes) == 0:
+            return self.index.search(codes, k, where=where)
+        k = require_k(k, len(self.index))
+        keys, distances = self._nearest(self._current(), codes, k)
+        distances = np.where(keys < 0, NOWHERE, distances.astype(np.int32))
+        ids = keys if self.id_type == INTEGER else ids_at(self._names, keys)
+        order = np.lexsort((keys if self.id_type == INTEGER else np.where(keys < 0, "", ids), distances), axis=1)
+        return SearchResult(*(np.take_along_axis(array, order, axis=1) for array in (ids, distances)))
 
     def _close(self) -> None:
         self.save()
@@ -156,54 +205,38 @@ class FileStore(Store):
         """The file stays as it was."""
 
 
-def joined(batches: Iterable[Batch]) -> Batch | None:
-    """All batches of codes and ids as one, or None if there are none."""
-    parts = list(batches)
-    if not parts:
-        return None
-    codes, ids = (np.concatenate(arrays) for arrays in zip(*((part.codes, part.ids) for part in parts), strict=True))
-    return Batch(codes, ids, {})
+def _append_lines(path: Path, about: About, description: Mapping[str, Any]) -> bytes:
+    """Append the lines to the bytes of an engine, and return the checksum."""
+    with open(path, "a+b") as file:
+        text = f"\n{about.to_json()}\n{json.dumps(description, ensure_ascii=False)}\n{file.tell():0{PLACE_DIGITS}}"
+        file.write(text.encode())
+        file.seek(0)
+        checksum = hashlib.file_digest(file, "sha256").hexdigest().encode()
+        file.write(checksum)
+    return checksum
 
 
-def _add_member(archive: zipfile.ZipFile, name: str, text: str) -> None:
-    member = zipfile.ZipInfo(name)  # without a date, so that the same content gives the same bytes
-    member.external_attr = 0o644 << 16
-    archive.writestr(member, text)
-
-
-def _read_header(file: BinaryIO, size: int, engine: str) -> tuple[Header, str, list[Any]]:
-    """What the archive says, the checksum of the index, and the ids."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            parts = json.loads(_member(archive, HEADER, size))
-            about = About.from_json(parts["about"])
-            names = json.loads(_member(archive, IDS, size)) if about.id_type != INTEGER else []
-    except NO_ARCHIVE:
-        raise ValueError(f"it was not written by hashlearn as a file of {engine}, or it is damaged") from None
-    try:
-        if parts["format"] != FORMAT.format(engine):
-            raise ValueError(f"its format is {parts['format']!r}, and {FORMAT.format(engine)!r} can be read")
-        if not (isinstance(parts["mark"], str) and isinstance(parts["settings"], dict) and isinstance(names, list)):
-            raise TypeError("mark, settings and ids.json must be text, a mapping and a list")
-        index_bytes = whole_number(parts["index_bytes"], "index_bytes", least=1, most=size)
-        return Header(about, parts["settings"], index_bytes, parts["mark"]), str(parts["index_sha256"]), names
-    except KeyError as error:
-        raise ValueError(f"its about.json has no entry {error}") from None
-    except TypeError as error:
-        raise ValueError(f"its about.json is damaged: {error}") from None
-
-
-def _member(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
-    """A member, which must be stored as it is, so that none is larger than the file."""
-    member = archive.getinfo(name)
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size > size:
-        raise ValueError(f"{name} is compressed or larger than the file")
-    return archive.read(member)
-
-
-def _sha256(file: BinaryIO, size: int) -> str:
-    digest = hashlib.sha256()
-    while size > 0 and (block := file.read(min(size, BLOCK))):
+def _read_lines(file: BinaryIO, size: int, engine: str) -> tuple[About, dict[str, Any], bytes]:
+    """What `_append_lines` wrote, if the file is whole."""
+    digest, left = hashlib.sha256(), size - SHA256_DIGITS
+    while left > 0 and (block := file.read(min(left, BLOCK))):
         digest.update(block)
-        size -= len(block)
-    return digest.hexdigest()
+        left -= len(block)
+    checksum = file.read()
+    if checksum != digest.hexdigest().encode():
+        raise ValueError(f"it was not written by hashlearn as a file of {engine}, or it is damaged")
+    end = size - SHA256_DIGITS - PLACE_DIGITS
+    file.seek(end)
+    file.seek(int(file.read(PLACE_DIGITS)))
+    _, about, text, _ = file.read(end - file.tell()).decode().split("\n")
+    description = json.loads(text)
+    if description["format"] != FORMAT.format(engine):
+        raise ValueError(f"its format is {description['format']!r}, and {FORMAT.format(engine)!r} can be read")
+    return About.from_json(about).for_new_codes(), description, checksum
+
+
+def _checksum_of(path: Path) -> bytes:
+    """The checksum that a file states."""
+    with regular_file(path) as (file, size):
+        file.seek(max(0, size - SHA256_DIGITS))
+        return file.read()
