@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dask_scale import N_FEATURES, write_rows
-from hashlearn.distributed.blocks import as_table
 from hashlearn.distributed.distance_codes import Start, begin, propose, unit_factor
+from hashlearn.distributed.executors import OnDask
 from hashlearn.distributed.hash_functions import cross_moments
 from hashlearn.distributed.moments import merged_moments, moments, unit_gram
-from hashlearn.distributed.workers import OnDask
+from hashlearn.distributed.row_blocks import as_table
 from hashlearn.inference.passes import Step
 
 N_BITS, RANK = 32, 64

@@ -11,9 +11,9 @@ import pytest
 
 from hashlearn import bqp, distributed
 from hashlearn.bits import unpack_signs
-from hashlearn.distributed.blocks import as_table, checked_rows
 from hashlearn.distributed.distance_codes import propose
 from hashlearn.distributed.hash_functions import bit_columns
+from hashlearn.distributed.row_blocks import as_table, checked_rows
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
 from hashlearn.hash_functions.distinct_bits import distinct_columns
 from hashlearn.inference import Passes, infer_codes, start_codes

@@ -15,7 +15,7 @@ pytest.importorskip("distributed")
 dask_array = pytest.importorskip("dask.array")
 
 from hashlearn import RankingHasher, distributed, load  # noqa: E402
-from hashlearn.distributed.workers import FileArray  # noqa: E402
+from hashlearn.distributed.executors import FileArray  # noqa: E402
 from hashlearn.files import codes_and_ids  # noqa: E402
 from hashlearn.hash_functions import KernelRidge  # noqa: E402
 from tests.distributed.data import clustered, write_files  # noqa: E402
@@ -88,7 +88,7 @@ def test_dask_arrays_keep_their_chunks(client, rows):
 
 def test_the_factor_may_lie_in_files(client, rows, monkeypatch):
     X, _ = rows
-    monkeypatch.setattr("hashlearn.distributed.workers.MEMORY_SHARE", 0.0)
+    monkeypatch.setattr("hashlearn.distributed.executors.MEMORY_SHARE", 0.0)
     options, counts = {**OPTIONS, "solver": "sweeps"}, []
     there = distributed.fit(X, client=client, progress=lambda _: counts.append(_factor_files(client)), **options)
     assert max(counts) == 6

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed
-from hashlearn.distributed.workers import connected, workers_of
+from hashlearn.distributed.executors import connected, workers_of
 
 X = np.random.default_rng(0).standard_normal((60, 3)).astype(np.float32)
 

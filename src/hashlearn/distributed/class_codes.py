@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hashlearn.bits import pack_signs
 from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.packages import require
-from hashlearn.distributed.blocks import found_files
-from hashlearn.distributed.workers import Executor
+from hashlearn.distributed.executors import Executor
+from hashlearn.distributed.row_blocks import list_files
 from hashlearn.files import read_labels
 from hashlearn.hashers.codewords import spread_codewords
 from hashlearn.inference import InferenceReport, infer_group_codes
@@ -40,7 +40,7 @@ def feature_columns(data: Any, label: str) -> list[str]:
         names = [str(name) for name in data.columns]
     elif isinstance(data, str | os.PathLike | list | tuple):
         parquet = require("pyarrow.parquet", "parquet", "reading Parquet files")
-        names = parquet.read_schema(found_files(data)[0]).names
+        names = parquet.read_schema(list_files(data)[0]).names
     else:
         raise ValueError(f"y={label!r} names a column, and data has none; give the labels themselves")
     if label not in names:
@@ -61,5 +61,5 @@ def _values(data: Any, labels: Any) -> Any:
     if isinstance(labels, str):
         if hasattr(data, "columns"):
             return np.asarray(data[labels].compute())
-        return np.concatenate([read_labels(f"{file}::{labels}") for file in found_files(data)])
+        return np.concatenate([read_labels(f"{file}::{labels}") for file in list_files(data)])
     return labels.compute() if hasattr(labels, "compute") else labels

@@ -27,8 +27,8 @@ from hashlearn.bqp.flips import flip_rows, low_rank_thresholds
 from hashlearn.bqp.rows import ProofGram
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.progress import ProgressCallback
+from hashlearn.distributed.executors import Executor
 from hashlearn.distributed.moments import Moments, gram, panels, plus, unit_gram
-from hashlearn.distributed.workers import Executor
 from hashlearn.inference.descent import InferenceReport, countdown, descend
 from hashlearn.inference.passes import (
     SAMPLED_ROWS,
@@ -70,7 +70,7 @@ def distance_codes(
     directions = top_directions(unit_scatter, n_components)
     executor.keep(unit_factor, n_components, moments.mean, moments.typical_norm, directions)
     sums, squares = executor.reduce(factor_moments, plus, executor.factors)
-    sampled = executor.table.drawn(SAMPLED_ROWS, rng)
+    sampled = executor.table.sample(SAMPLED_ROWS, rng)
     parts = executor.map(getitem, executor.factors, each=[(index,) for index in sampled])
     sample = np.concatenate(parts).astype(np.float64)
     mean = sums / executor.table.n
@@ -86,6 +86,7 @@ def distance_codes(
         descend(bits, report, n_sweeps, seconds_left=seconds_left, progress=progress)
     if certify:
         report.bits[-n_bits:] = [bits.certified(record, rows.proof) for record in report.bits[-n_bits:]]
+    executor.close()  # the hash functions need the memory
     report.seconds = time.perf_counter() - began
     return rows.codes, report
 

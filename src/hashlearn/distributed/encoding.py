@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import hashlearn
 from hashlearn.core.atomic_files import output_place
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.distributed.blocks import found_files, has_no_rows
-from hashlearn.distributed.workers import connected, one_core, share
+from hashlearn.distributed.executors import connected, one_core, share
+from hashlearn.distributed.row_blocks import has_no_rows, list_files
 from hashlearn.files import encode_file, open_rows
 from hashlearn.files.code_files import is_whole, read_origin
 from hashlearn.files.encoding import require_columns, work_digest
@@ -61,7 +61,7 @@ def encode(
     client, address, n_workers, memory_limit : as in `fit`; ``n_workers=0`` encodes in this process
     progress : called with a `hashlearn.core.progress.Progress` after each file
     """
-    files = found_files(data)
+    files = list_files(data)
     folder = Path(output).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     targets = [folder / f"{file.stem}.parquet" for file in files]

@@ -12,12 +12,12 @@ from hashlearn import bqp
 from hashlearn.core.checks import generator, whole_number
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.distributed.blocks import as_table
 from hashlearn.distributed.class_codes import class_codes, class_numbers, feature_columns
 from hashlearn.distributed.distance_codes import distance_codes
+from hashlearn.distributed.executors import Executor, OnDask, connected
 from hashlearn.distributed.hash_functions import block_hash_function, fit_over_blocks
 from hashlearn.distributed.moments import merged_moments, moments
-from hashlearn.distributed.workers import Executor, OnDask, connected
+from hashlearn.distributed.row_blocks import as_table
 from hashlearn.hashers import TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.inference import Passes

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
+from hashlearn.distributed.executors import Executor
 from hashlearn.distributed.moments import Moments, panels, pieces, plus
-from hashlearn.distributed.workers import Executor
 from hashlearn.hash_functions import (
     FittedHashFunctions,
     KernelExpansion,
@@ -63,7 +63,7 @@ def fit_over_blocks(
         )
         return ridge_margins(moments.mean, moments.scatter, products, sums / moments.n, bits, spec.alpha)
     count = min(max(SAMPLE_ROWS, spec.n_landmarks), moments.n)
-    sampled = executor.table.drawn(count, rng)
+    sampled = executor.table.sample(count, rng)
     rows = np.concatenate(executor.map(getitem, executor.rows, each=[(index,) for index in sampled]))
     gamma, origin = choose_gamma(spec.gamma, rows, rng)
     chosen = np.sort(rng.choice(len(rows), min(spec.n_landmarks, len(rows)), replace=False))

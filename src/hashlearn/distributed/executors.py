@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.packages import require
 from hashlearn.core.threads import map_threads, n_threads, on_this_thread, one_blas_thread
-from hashlearn.distributed.blocks import Table, checked_rows, identity
 from hashlearn.distributed.moments import tree
+from hashlearn.distributed.row_blocks import Table, checked_rows, identity
 
 LEAST_MEMORY = 6e8  # bytes that a worker needs for itself
 TOO_LITTLE = "{}; a worker needs at least 600 MB for itself, and its blocks of rows on top: give it more memory"
@@ -167,7 +167,7 @@ class OnDask(Executor):
 
     def reduce(self, function: Task, merge: Task, sources: Iterable[Any], *common: Any, each: Any = None) -> Any:
         """The same, merged by ``merge`` of two neighbors on a worker."""
-        combine = partial(self._client.submit, combined, merge, pure=False)
+        combine = partial(self._client.submit, merge_parts, merge, pure=False)
         return tree(lambda parts: combine(*parts), self._futures(function, sources, common, each)).result()
 
     def _futures(self, function: Task, sources: Iterable[Any], common: Any, each: Any) -> list[Any]:
@@ -252,7 +252,7 @@ def in_file(*arguments: Any) -> FileArray:
     return FileArray(on_array(*arguments), require("distributed", "dask", __name__).get_worker().local_directory)
 
 
-def combined(merge: Callable[[Any, Any], Any], *parts: Any) -> Any:
+def merge_parts(merge: Callable[[Any, Any], Any], *parts: Any) -> Any:
     """Parts merged from the left."""
     with one_core():
         return reduce(merge, parts)

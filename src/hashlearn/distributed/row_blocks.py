@@ -71,7 +71,7 @@ class Table:
         """First row and one past the last, of every block."""
         return pairwise(accumulate(self.lengths, initial=0))
 
-    def drawn(self, count: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+    def sample(self, count: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """For every block the rows of a random sample, ascending; all of them if there are no more than ``count``."""
         rows = np.arange(self.n) if self.n <= count else np.sort(rng.choice(self.n, count, replace=False))
         return [rows[np.searchsorted(rows, a) : np.searchsorted(rows, b)] - a for a, b in self.edges()]
@@ -91,7 +91,7 @@ def as_table(data: Any, chunk_rows: int | Sequence[int] | None = None, columns: 
             raise ValueError(f"columns must name each column once, got {name!r} {count} times")
     items, names = data if isinstance(data, list | tuple) and len(data) else [data], None
     if all(isinstance(item, str | os.PathLike) for item in items):
-        blocks, names = _of_files(found_files(data), chunk_rows, columns)
+        blocks, names = _of_files(list_files(data), chunk_rows, columns)
     elif type(data).__module__.partition(".")[0] in ("dask", "dask_expr"):
         blocks, names = _of_dask(data, columns)
     else:
@@ -110,7 +110,7 @@ def as_table(data: Any, chunk_rows: int | Sequence[int] | None = None, columns: 
     return table
 
 
-def found_files(data: Any) -> list[Path]:
+def list_files(data: Any) -> list[Path]:
     """The files of a path, folder, pattern or list of paths, sorted by name except in a list.
 
     Parquet files without rows, which Spark writes for empty partitions, are left out.
