@@ -15,7 +15,7 @@ from hashlearn import bqp
 from hashlearn.bqp import LowRank, Status, as_operator
 from hashlearn.bqp.exact_numbers import sum_below
 from hashlearn.bqp.presolve import merge, standardize
-from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.bqp.rows import Rows
 from hashlearn.bqp.sdr.certificate import (
     Inertia,
     _margin,
@@ -89,7 +89,7 @@ def test_the_gram_matrix_of_a_proof_is_as_accurate_as_it_says():
     rng = np.random.default_rng(1)
     for _ in range(10):
         P, d = rng.standard_normal((60, 3)) * 10.0 ** rng.uniform(-3, 3, (60, 1)), rng.random(60) + 0.1
-        proof = NumpyRows(P).proof_gram(d)
+        proof = Rows(P).proof_gram(d)
         true = (exact(P) / exact(d)[:, None]).T @ exact(P)
         off = (exact(proof.gram) - true).ravel()
         allowed = Fraction(proof.rounding) * Fraction(float(np.trace(proof.gram)))
@@ -102,7 +102,7 @@ def test_the_margin_of_a_low_rank_certificate_covers_the_error_of_its_matrix():
     rng = np.random.default_rng(2)
     for _ in range(10):
         P, d, roots = rng.standard_normal((60, 3)), rng.random(60) + 0.1, np.array([1.0, 3.0, 5.0])
-        proof = NumpyRows(P).proof_gram(d)
+        proof = Rows(P).proof_gram(d)
         inertia = Inertia(proof.gram, roots**2 * np.array([1.0, -1.0, 1.0]))
         true = ((exact(P) / exact(d)[:, None]).T @ exact(P)) * np.outer(exact(roots), exact(roots))
         off = (exact(inertia.matrix()) - true).ravel()

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from hashlearn import bqp
 from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import LowRank, Operator, Structured, as_operator
-from hashlearn.bqp.sdr.general import relax_general
+from hashlearn.bqp.sdr.general import GeneralRelaxation
 from hashlearn.bqp.sdr.interior_point import relax_small
 from hashlearn.bqp.sdr.low_rank import relax_low_rank
 from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance, column_values
@@ -106,7 +106,7 @@ def test_low_rank_and_general_method_agree(n, supervised):
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
     assert np.sum(rows * (A @ rows)) == pytest.approx(low_rank.value, rel=1e-9)
     if n == 300:
-        general = relax_general(A, tolerance, 16, np.random.default_rng(0), SolveState(A))
+        general = GeneralRelaxation(A, tolerance, np.random.default_rng(0), SolveState(A)).solve(16)
         assert general.value == pytest.approx(low_rank.value, rel=3e-7)
         assert general.gap <= 1e-7
 
@@ -116,7 +116,7 @@ def test_interior_point_agrees_with_the_general_method(kind):
     A = random_problem(kind, np.random.default_rng(KINDS.index(kind)), 40)
     tolerance = Tolerance(1e-6, A.scale(), 30)
     interior = relax_small(A, tolerance)
-    general = relax_general(A, tolerance, 16, np.random.default_rng(0), SolveState(A))
+    general = GeneralRelaxation(A, tolerance, np.random.default_rng(0), SolveState(A)).solve(16)
     slack = 2e-6 * max(abs(general.value), 1e-3 * A.scale())
     assert abs(interior.value - general.value) <= slack
     assert general.bound - slack <= interior.bound <= interior.value

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hashlearn import TwoStepHasher, bqp
-from hashlearn.bqp.sdr import low_rank, solver
+from hashlearn.bqp.sdr import low_rank
 from hashlearn.core import thresholds
 from hashlearn.inference import PRESETS, Passes, infer_codes, start_codes
 from hashlearn.targets import Labels, as_target
@@ -106,7 +106,7 @@ def test_sampled_sdr_relaxes_a_sample_in_memory(monkeypatch):
     target = small_target(900)
     every, report_of_every = inferred("sampled_sdr", target)
     assert report_of_every.method.endswith("max flip passes 3, all rows")
-    for module in (low_rank, solver):
+    for module in (low_rank, sdr):
         monkeypatch.setattr(module, "RELAXED_ROWS", 200)
     sampled, report = inferred("sampled_sdr", target)
     assert report.method.endswith("relaxations of sampled rows, rounding and proofs on all rows")

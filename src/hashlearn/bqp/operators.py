@@ -22,8 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.bqp.exact_numbers import ExactForm
-from hashlearn.bqp.rows import Array, Rows, checked_matrix, rows_of
-from hashlearn.bqp.rows.numpy_rows import is_small
+from hashlearn.bqp.rows import Array, Rows, checked_matrix, is_small, rows_of
 from hashlearn.core.arrays import EPS, FloatArray, IntArray, is_tensor
 from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
 from hashlearn.core.threads import map_row_blocks

@@ -1,6 +1,8 @@
 """Passes over the rows of P (n × rank): everything that solvers of low-rank problems compute with n rows.
 
-`Rows` has what NumPy arrays and tensors share; ``numpy_rows`` and ``torch_rows`` have what differs.
+`Rows` are those of a C-contiguous float64 NumPy array: BLAS on blocks of rows in several threads, and a compiled pass.
+``torch_rows`` has what differs for tensors.
+
 Small matrices (B, T, normals, Gram matrices) are float64 NumPy arrays in every call, so each algorithm is written once.
 Arrays with n entries or n rows (norms, signs, unit rows) have the type of P and stay on its device. Solvers hand them
 on without reading them. Every method is one pass over blocks of rows: a sum in a fixed order, or one result for each
@@ -9,32 +11,35 @@ row.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import EPS, FloatArray, is_tensor, to_float64
 from hashlearn.core.checks import finite_float64, signs
+from hashlearn.core.threads import block_rows, iter_row_blocks
+from hashlearn.core.thresholds import THREADED_PRODUCT
+from hashlearn.linalg.gram import gram
 
 Array: TypeAlias = Any  # an n-vector or n × k array of the type that P has
 
 TINY = 1e-300
+# Rows that one coordinate step takes together. The step is exact: it uses the 16 × 16 block of A between them.
+STEP_ROWS = 16
 
 
 def rows_of(P: Any) -> Rows:
     """`Rows` of a NumPy array or a tensor; a `Rows` object is returned as it is."""
     if isinstance(P, Rows):
         return P
-    if is_tensor(P):
-        from hashlearn.bqp.rows.torch_rows import TorchRows
+    if not is_tensor(P):
+        return Rows(P)
+    from hashlearn.bqp.rows.torch_rows import TorchRows
 
-        return TorchRows(P)
-    from hashlearn.bqp.rows.numpy_rows import NumpyRows
-
-    return NumpyRows(P)
+    return TorchRows(P)
 
 
 def checked_matrix(P: Any, name: str) -> Any:
@@ -48,16 +53,6 @@ def checked_matrix(P: Any, name: str) -> Any:
     return np.ascontiguousarray(finite_float64(P, name, ndim=2))
 
 
-class Mixing(Protocol):
-    """Coordinate steps v_i ← −g_i/‖g_i‖ on unit rows V, which the object holds."""
-
-    def sweep(self) -> float:
-        """One pass over all rows; returns the mean squared movement of a row, weighted by ‖g_i‖."""
-
-    def image(self) -> FloatArray:
-        """PᵀV of the present V, computed from scratch."""
-
-
 class ProofGram(NamedTuple):
     """PᵀD⁻¹P for a proof, on the host or on a device, and what is known about its rounding."""
 
@@ -66,62 +61,75 @@ class ProofGram(NamedTuple):
     rounding: float  # the spectral norm of the error of ``gram`` is at most this · its trace
 
 
-class Rows(ABC):
-    """The rows p_i of P (n × rank). With B = W T, row i has the gradient g_i = p_iᵀB and the unit row −g_i/‖g_i‖."""
+class Rows:
+    """The rows p_i of P (n × rank). With B = W T, row i has the gradient g_i = p_iᵀB and the unit row −g_i/‖g_i‖.
 
-    xp: Any  # the module of P: NumPy or PyTorch
-    on_host: bool  # whether P is a NumPy array
+    P is a NumPy array, which is not copied. Tensors override what they compute in another way.
+    """
+
+    xp: Any = np  # the module of P: NumPy or PyTorch
+    on_host = True  # whether P is a NumPy array
     start_rows: int = 4_000  # sample size for the start of the relaxation when n is more than twice that
     jacobian_rows: int = 20_000  # sample size that stands for all rows in the derivative
     swept_rows: int | None = None  # largest sample that `mixing` gets; None: all rows
-    sum_rounding: float  # an entry of `transposed` of signs is off by at most this · its `absolute_sums`
-    gram_rounding: float  # an entry of `gram` is off by at most this · the product of the columns' norms
 
     def __init__(self, P: Any) -> None:
         self.P = P
         self.n, self.rank = P.shape
+        rows = block_rows(self.rank)
+        # An entry of `transposed` of signs is off by at most this · its `absolute_sums`.
+        self.sum_rounding = self.n * EPS
+        # An entry of `gram` is off by at most this · the product of the columns' norms: a sum of n products,
+        # added within blocks and then over blocks.
+        self.gram_rounding = (rows + self.n / rows + 16) * EPS
 
-    # What differs between arrays and tensors.
+    # What tensors override.
 
-    @abstractmethod
     def blocks(self, function: Callable[[slice, Any], Any]) -> Iterator[Any]:
         """``function(rows, P[rows])`` of all blocks of rows, in order."""
+        return iter_row_blocks(lambda a, b: function(slice(a, b), self.P[a:b]), self.n, self.rank)
 
-    @abstractmethod
     def thin_product(self, P: Any, B: Any) -> Array:
         """P B for a block of rows and a B with few columns, for searching."""
+        return P @ B
 
-    @abstractmethod
     def transposed_product(self, P: Any, V: Array) -> Any:
         """PᵀV for a block of rows and a V with few columns, added in float64."""
+        return P.T @ V
 
-    @abstractmethod
     def dots(self, U: Array, V: Array) -> Array:
         """The inner products of the rows of U with those of V."""
+        return np.einsum("ij,ij->i", U, V)
 
-    @abstractmethod
     def norms(self, V: Array) -> Array:
         """The norms of the rows of V."""
+        return np.sqrt(self.dots(V, V))
 
-    @abstractmethod
     def divided_gram(self, divisor: Array | None) -> Any:
         """Pᵀ Diag(divisor)⁻¹ P of exactly this P in float64, where P is; None divides by 1."""
+        return gram(self.P, divisor, width=self.rank)
 
-    @abstractmethod
     def transposed(self, X: Array) -> FloatArray:
         """PᵀX for X of shape (n,) or (n, c), with the accuracy of float64."""
+        if is_small(self.P.size, X):
+            return self.P.T @ X
+        return self.total(lambda rows, P: P.T @ X[rows])
 
-    @abstractmethod
     def product(self, B: FloatArray) -> Array:
         """P B for small B, (rank,) or (rank, c)."""
+        if is_small(self.P.size, B):
+            return self.P @ B
+        return np.concatenate(list(self.blocks(lambda _, P: P @ B)))
 
-    @abstractmethod
-    def mixing(self, weights: FloatArray, V: Array) -> Mixing:
-        """Coordinate steps from the unit rows V, which may be overwritten; see ``swept_rows``."""
+    def mixing(self, weights: FloatArray, V: Array) -> Any:
+        """Coordinate steps from the unit rows V, which may be overwritten, as a `Mixing`; see ``swept_rows``."""
+        return Mixing(self.P, weights, V)
 
-    @abstractmethod
     def sample(self, count: int, rng: np.random.Generator) -> Rows:
-        """``count`` random rows in order; ``self`` when that would be half of them or more."""
+        """``count`` random rows in order, without replacement; ``self`` when that would be half of them or more."""
+        if 2 * count >= self.n:
+            return self
+        return Rows(self.P[np.sort(rng.choice(self.n, count, replace=False))])
 
     # Conversions and signs.
 
@@ -255,3 +263,76 @@ class Linearized:
         """PᵀD⁻¹P, where D holds the ‖g_i‖, raised to at least a thousandth of their mean."""
         d = self._norms.clip(1e-3 * float(self._norms.mean()))
         return self._rows.to_numpy(self._rows.divided_gram(d))
+
+
+class Mixing:
+    """Coordinate steps v_i ← −g_i/‖g_i‖ on unit rows V, which the object holds, one row after the other."""
+
+    def __init__(self, P: FloatArray, weights: FloatArray, V: FloatArray) -> None:
+        self._P, self._weights, self._V = P, weights, V
+        self._T = P.T @ V
+
+    def sweep(self) -> float:
+        """One pass over all rows; returns the mean squared movement of a row, weighted by ‖g_i‖."""
+        return mixing_sweep(self._P, self._weights, self._V, self._T)
+
+    def image(self) -> FloatArray:
+        """PᵀV of the present V, computed from scratch."""
+        return self._P.T @ self._V
+
+
+def is_small(size: int, V: FloatArray) -> bool:
+    """Whether threads do not pay: few multiplications, or a product with a vector, which memory limits."""
+    return V.ndim == 1 or size * V.shape[1] < THREADED_PRODUCT
+
+
+@njit(cache=True, nogil=True)
+def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
+    """One pass of exact coordinate steps v_i ← −g_i/‖g_i‖ where g_i leaves out row i itself; updates T = PᵀV.
+
+    Returns the mean squared movement of a row, weighted by ‖g_i‖. The value of the relaxation never rises.
+    """
+    n, k = V.shape
+    moved = 0.0
+    total = 0.0
+    rank = P.shape[1]
+    weighted = np.empty((STEP_ROWS, rank))
+    gradient = np.empty((STEP_ROWS, k))
+    among = np.empty((STEP_ROWS, STEP_ROWS))
+    step = np.empty((STEP_ROWS, k))
+    change = np.empty_like(T)
+    for first in range(0, n, STEP_ROWS):
+        rows = min(STEP_ROWS, n - first)
+        panel = P[first : first + rows]
+        for i in range(rows):
+            for j in range(rank):
+                weighted[i, j] = panel[i, j] * weights[j]
+        np.dot(weighted[:rows], T, gradient[:rows])
+        if rows == STEP_ROWS:
+            np.dot(weighted, panel.T, among)
+        else:
+            among[:rows, :rows] = np.dot(weighted[:rows], panel.T)
+        for i in range(rows):
+            row = V[first + i]
+            own = among[i, i]
+            for c in range(k):
+                gradient[i, c] -= own * row[c]
+            for j in range(i):
+                a = among[i, j]
+                for c in range(k):
+                    gradient[i, c] += a * step[j, c]
+            square = 0.0
+            for c in range(k):
+                square += gradient[i, c] * gradient[i, c]
+            norm = np.sqrt(square)
+            distance = 0.0
+            for c in range(k):
+                new = -gradient[i, c] / norm if norm > TINY else row[c]
+                step[i, c] = new - row[c]
+                row[c] = new
+                distance += step[i, c] * step[i, c]
+            moved += distance * norm
+            total += norm
+        np.dot(panel.T, step[:rows], change)
+        T += change
+    return moved / max(total, TINY)

@@ -31,8 +31,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from hashlearn.bqp.rows import Mixing, Rows
-from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.bqp.rows import Rows
 from hashlearn.core.arrays import EPS, FloatArray, Tensor, tensor_like, to_float64
 from hashlearn.linalg.tensors import (
     ALIGNED,
@@ -102,10 +101,10 @@ class TorchRows(Rows):
     def divided_gram(self, divisor: Tensor | None) -> Tensor:
         return float64_gram(self.P, divisor)
 
-    def mixing(self, weights: FloatArray, V: Tensor) -> Mixing:
+    def mixing(self, weights: FloatArray, V: Tensor) -> Any:
         """Steps of whole blocks of rows; on a CPU of one row after the other, as for NumPy."""
         if self.P.device.type == "cpu":
-            return NumpyRows(self.to_host()).mixing(weights, self.to_numpy(V))
+            return Rows(self.to_host()).mixing(weights, self.to_numpy(V))
         graphs = self.graphs if self._is_sample else CudaGraphs()  # the next mixing overwrites P
         return graphs.begun(BlockMixing, self.P, weights, V)
 

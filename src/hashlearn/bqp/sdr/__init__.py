@@ -16,7 +16,7 @@ from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import Array
 from hashlearn.bqp.sdr.certificate import diagonal_bound
-from hashlearn.bqp.sdr.general import relax_general
+from hashlearn.bqp.sdr.general import GeneralRelaxation
 from hashlearn.bqp.sdr.interior_point import relax_small
 from hashlearn.bqp.sdr.low_rank import LOOSE, relax_low_rank, relax_on_samples
 from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance, column_values, expected_rounding_value
@@ -144,7 +144,7 @@ class SemidefiniteRelaxation(Solver):
             _polish(A, draws.draw(some.standard_normal((V.shape[1], EARLY_DRAWS))), self.max_flip_passes, state)
 
         early = self.polish > 0 and (state.seconds_left < np.inf or A.n >= EARLY_ROWS)
-        return relax_general(A, tolerance, self.rank, rng, state, on_the_way if early else None)
+        return GeneralRelaxation(A, tolerance, rng, state, on_the_way if early else None).solve(self.rank)
 
     def _round(self, relaxation: Relaxation, state: SolveState, rng: np.random.Generator, x0: Array | None) -> None:
         """The draws; the best of each group is proposed at once, as time may be short. Then flips from the best."""

@@ -44,27 +44,15 @@ FIRST_EARLY = 8  # steps before the first point and bound on the way; then four 
 MOST_ROUNDS = MOST_TESTS - 16  # one test in each round; the others are for bounds on the way, far fewer than 16
 
 
-def relax_general(
-    A: Operator,
-    tolerance: Tolerance,
-    rank: int,
-    rng: np.random.Generator,
-    state: SolveState,
-    on_the_way: Callable[[Array], Any] | None = None,
-) -> Relaxation:
-    """Solve (10) to a certified gap; ``on_the_way`` is called with V now and then. See `Relaxation` for the result."""
-    return _Solve(A, tolerance, rng, state, on_the_way).result(rank)
-
-
 @dataclass
-class _Solve:
-    """The state of one relaxation."""
+class GeneralRelaxation:
+    """The state of one relaxation; ``on_the_way`` is called with V now and then."""
 
     A: Operator
     tolerance: Tolerance
     rng: np.random.Generator
     state: SolveState
-    on_the_way: Callable[[Array], Any] | None
+    on_the_way: Callable[[Array], Any] | None = None
 
     def __post_init__(self) -> None:
         A, state = self.A, self.state
@@ -77,8 +65,8 @@ class _Solve:
         self.made, self.next_early, self.gain = 0, FIRST_EARLY, np.inf
         self.best = Certificate(-np.inf, np.empty(0), "none")
 
-    def result(self, rank: int) -> Relaxation:
-        """Rounds of steps and certificates."""
+    def solve(self, rank: int) -> Relaxation:
+        """Solve (10) to a certified gap, by rounds of steps and certificates."""
         A, tolerance, steps = self.A, self.tolerance, self.steps
         # Where P has few columns, V needs few. Random regular graphs need about n^⅓ for a gap of 1e-4, grids fewer.
         width = min(rank if A.rank else max(2 * rank, 8 * int(np.ceil(A.n ** (1.0 / 3.0) / 8.0))), A.n)
