@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hashlearn import TwoStepHasher, bqp
+from hashlearn.bqp import sdr
 from hashlearn.bqp.sdr import low_rank
 from hashlearn.core import thresholds
 from hashlearn.inference import PRESETS, Passes, infer_codes, start_codes
