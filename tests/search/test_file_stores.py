@@ -31,7 +31,7 @@ import faiss, numpy as np
 path, queries, k = Path(sys.argv[1]), np.load(sys.argv[2]), int(sys.argv[3])
 index = faiss.read_index_binary(str(path))
 distances, found = index.search(queries, k)
-about, more = map(json.loads, path.read_bytes().rsplit(b"\\n", 3)[1:3])
+about, more = map(json.loads, path.read_bytes().rsplit(b"\\n", 5)[1:3])
 assert not any(name.startswith("hashlearn") for name in sys.modules)
 inner = type(faiss.downcast_IndexBinary(index.index)).__name__
 ids = more["ids"]
@@ -54,14 +54,14 @@ def write(path: Path, codes: np.ndarray, ids: list[Any], n_bits: int, model: str
         store.add(codes, ids)
 
 
-def with_lines(path: Path, content: bytes, about: dict[str, Any], more: dict[str, Any]) -> None:
+def with_lines(path: Path, content: bytes, about: Any, more: Any, kind: type[FileStore] = FaissStore) -> None:
     """Forge a file: the bytes of an engine, other lines, and a checksum that is right."""
     content += f"\n{json.dumps(about)}\n{json.dumps(more)}\n{len(content):0{PLACE_DIGITS}}".encode()
-    path.write_bytes(content + hashlib.sha256(content).hexdigest().encode())
+    path.write_bytes(content + hashlib.sha256(content).hexdigest().encode() + kind.signature[1])
 
 
 def parts_of(path: Path) -> tuple[bytes, dict[str, Any], dict[str, Any]]:
-    content, about, more, _ = path.read_bytes().rsplit(b"\n", 3)
+    content, about, more, *_ = path.read_bytes().rsplit(b"\n", 5)
     return content, json.loads(about), json.loads(more)
 
 
@@ -116,6 +116,8 @@ def test_files_come_back(tmp_path: Path, kind: str, id_type: str, n: int) -> Non
     with opened(tmp_path / "b", About(12, id_type), kind) as store:
         assert len(store) == 200
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
+    at = [store_class.is_at(str(tmp_path / "b")) for store_class in (FaissStore, UsearchStore)]
+    assert at == [kind != "usearch", kind == "usearch"]
 
 
 @KINDS
@@ -236,11 +238,11 @@ def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     write(tmp_path / "usearch", random_codes(5, 16), list(range(5)), 16, kind="usearch")
     for name, words in {
-        "plain": "it was not written by hashlearn as a file of FAISS, or it is damaged",
+        "plain": "it was not written by this version of FaissStore, or it is damaged",
         "text": "it was not written by",
         "empty": "it was not written by",
         "folder": "it is not a regular file",
-        "usearch": "its format is 'hashlearn codes in usearch, format 1', and 'hashlearn codes in FAISS, format 1' can",
+        "usearch": "it was not written by this version of FaissStore",
     }.items():
         with pytest.raises(ValueError, match=rf"{name}' cannot be loaded: {words}"):
             FaissStore.open(tmp_path / name, About(16))
@@ -275,22 +277,23 @@ def test_damage_is_refused(tmp_path: Path, id_type: str, kind: str) -> None:
     write(tmp_path / "a", codes, ids, 33, kind=kind)
     content = (tmp_path / "a").read_bytes()
     rng = np.random.default_rng(0)
-    for place in rng.integers(0, len(content), 300).tolist() + list(range(len(content) - SHA256_DIGITS, len(content))):
+    for place in rng.integers(0, len(content), 300).tolist() + list(
+        range(len(content) - SHA256_DIGITS - 30, len(content))
+    ):
         damaged = bytearray(content)
         damaged[place] ^= int(rng.integers(1, 256))
         (tmp_path / "b").write_bytes(damaged)
-        with pytest.raises(ValueError, match="cannot be loaded: it was not written by hashlearn"):
+        with pytest.raises(ValueError, match="cannot be loaded: it was not written by"):
             opened(tmp_path / "b", About(33), kind)
     for part in range(40):
         (tmp_path / "b").write_bytes(content[: len(content) * part // 40])
-        with pytest.raises(ValueError, match="cannot be loaded: it was not written by hashlearn"):
+        with pytest.raises(ValueError, match="cannot be loaded: it was not written by"):
             opened(tmp_path / "b", About(33), kind)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": 2}, "its format is 2, and 'hashlearn codes in FAISS, format 1' can be read"),
         ({"n_bits": 41}, "its index is not one of"),
         ({"n_bits": "33"}, "n_bits must be"),
         ({"model": "x"}, "model must be the digest"),
@@ -334,9 +337,9 @@ def test_a_lying_file_of_usearch_is_refused(tmp_path: Path) -> None:
     negative.add(np.array([2**64 - 2], np.uint64), random_codes(1, 32))
     for index, words in ((floats, "its index is not one of codes"), (negative, r"ids must be from 0 to 2\*\*63 - 1")):
         index.save(str(tmp_path / "theirs"))
-        with_lines(tmp_path / "b", (tmp_path / "theirs").read_bytes(), about, more)
+        with_lines(tmp_path / "b", (tmp_path / "theirs").read_bytes(), about, more, UsearchStore)
         with pytest.raises(ValueError, match=words):
             UsearchStore.open(tmp_path / "b")
-    with_lines(tmp_path / "b", content, {**about, "n_bits": 41}, more)
+    with_lines(tmp_path / "b", content, {**about, "n_bits": 41}, more, UsearchStore)
     with pytest.raises(ValueError, match="its index is not one of codes"):
         UsearchStore.open(tmp_path / "b")

@@ -135,7 +135,7 @@ def test_usearch_refuses_what_is_not_its_own(tmp_path: Path) -> None:
     theirs.save(str(path))
     for content in (path.read_bytes(), b"", b"my notes"):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="was not written by hashlearn as a file of usearch"):
+        with pytest.raises(ValueError, match="was not written by this version of UsearchStore"):
             UsearchStore.open(path, About(32))
         assert path.read_bytes() == content
     with pytest.raises(ValueError, match="not a regular file"):

@@ -135,8 +135,8 @@ def test_a_change_of_a_usearch_graph_that_fails_half_way_is_made_again(
     store.upsert(codes, np.arange(9))
     updated = UsearchStore._updated
 
-    def fail(store: Any, index: Any, ids: Any) -> None:
-        index.remove(ids)
+    def fail(store: Any, index: Any, changes: Any) -> None:
+        index.remove(changes[0])
         raise MemoryError
 
     monkeypatch.setattr(UsearchStore, "_updated", fail)

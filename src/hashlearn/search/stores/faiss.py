@@ -31,14 +31,15 @@ class FaissStore(FileStore):
     >>> store = FaissStore.open("codes.faiss", About(32), kind="hnsw", search_width=256)  # doctest: +SKIP
     """
 
-    packages, extra, engine = ("faiss",), "faiss", "FAISS"
+    packages, extra = ("faiss",), "faiss"
+    signature = (-36, b"\nhashlearn codes in FAISS, format 1\n")
     kinds: ClassVar = {
         "flat": {},
         "hnsw": {"n_links": 32, "build_width": 80, "search_width": 128},
         "ivf": {"n_lists": None, "n_probes": None},
     }
 
-    def _updated(self, _: Any, __: IdArray) -> Any:
+    def _updated(self, _: Any, __: list[IdArray]) -> Any:
         """Built again, since graphs of FAISS cannot remove codes, and lists suit the codes that they were made for.
 
         One thread builds: with several, graphs and clusters depend on which is faster.

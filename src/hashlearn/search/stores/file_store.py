@@ -1,8 +1,8 @@
-"""Stores in one file: the engine's own index, and behind it three lines of text that say what its codes are.
+"""Stores in one file: the engine's own index, and behind it four lines of text that say what its codes are.
 
 Engines read their own bytes from the beginning and ignore what follows. The lines are the `About` of the codes; the
-format, the settings of the index, and the id of each of the engine's keys unless ids are integers; and where the lines
-begin, with a SHA-256 over all that stands before it. ``tail -n 3`` shows them. Since all of it is one file, a kill
+settings of the index, and the id of each of the engine's keys unless ids are integers; where the lines begin, with a
+SHA-256 over all that stands before it; and the format. ``tail -n 4`` shows them. Since all of it is one file, a kill
 leaves the old file or the new one, and never codes with the ids of other codes.
 
 The checksum detects accidental damage before the engine reads the file. A forged file can carry a valid checksum, and
@@ -31,8 +31,7 @@ from hashlearn.search.index import HammingIndex
 from hashlearn.search.interface import NOWHERE, SearchResult
 from hashlearn.search.stores.base import Batch, Store, Where
 
-FORMAT = "hashlearn codes in {}, format 1"
-PLACE_DIGITS, SHA256_DIGITS = 16, 64  # of the last line
+PLACE_DIGITS, SHA256_DIGITS = 16, 64
 BLOCK = 1 << 20
 # Upper limits of settings. Engines allocate ``search_width`` candidates in every thread and ``n_links`` neighbors for
 # every code, so a setting in a file could exhaust memory at the first search.
@@ -50,11 +49,11 @@ class FileStore(Store):
     With None as place, nothing is ever written. A file that this store did not write is refused. A store overwrites a
     file only if it has the checksum that the store has read. A ``with`` block that ends in an error does not write.
 
-    A new store sets ``engine`` and ``kinds``, and implements `_updated`, `_nearest`, `_write` and `_load`.
+    A new store sets ``signature``, whose bytes are the last line of its files, and ``kinds``. It implements `_updated`,
+    `_nearest`, `_write` and `_load`.
     """
 
     has_fields = False
-    engine: ClassVar[str]
     kinds: ClassVar[dict[str, dict[str, int | None]]]  # kinds of index with their settings; the first is the default
 
     def __init__(self, place: str | os.PathLike[str] | None, *, kind: str | None = None, **settings: int) -> None:
@@ -86,7 +85,7 @@ class FileStore(Store):
 
     def _read(self, path: Path, file: BinaryIO, size: int) -> About:
         """Take codes, ids and settings of the open file, and return what it says of them."""
-        about, description, self._checksum = _read_lines(file, size, self.engine)
+        about, description, self._checksum = self._read_lines(file, size)
         self.settings, self._unsaved = self._complete(description["settings"]), False
         self._engine_index, keys, codes = self._load(os.fspath(path), about.n_bytes)
         if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
@@ -126,7 +125,7 @@ class FileStore(Store):
         with self._lock:
             if self.path is None or not self._unsaved:
                 return
-            if self.path.exists() and _checksum_of(self.path) != self._checksum:
+            if self.path.exists() and self._checksum_there(self.path) != self._checksum:
                 raise ValueError(
                     f"{self._described} was written by another store after this one read it; nothing is saved. "
                     "Open it again and repeat the changes"
@@ -137,22 +136,19 @@ class FileStore(Store):
                     self._write(index, os.fspath(unfinished))
                 except RuntimeError as error:  # a full disk, in words that may not say so
                     raise OSError(f"{self._described} could not be written, nothing is saved: {error}") from None
-                ids = None if self.id_type == INTEGER else self._names.tolist()
-                description = {"format": FORMAT.format(self.engine), "settings": self.settings, "ids": ids}
-                checksum = _append_lines(unfinished, self.about, description)
+                checksum = self._append_lines(unfinished)
             self._checksum, self._unsaved = checksum, False
 
     def _current(self) -> Any:
         """The engine's index of all codes, brought up to date."""
         if self._engine_index is None or self._changes:
             index, self._engine_index = self._engine_index, None  # after an error it is built from all codes
-            ids = self.index.ids if index is None else np.unique(np.concatenate(self._changes))
-            self._engine_index, self._changes = self._updated(index, ids), []
+            self._engine_index, self._changes = self._updated(index, self._changes), []
         return self._engine_index
 
     @abstractmethod
-    def _updated(self, index: Any, ids: IdArray) -> Any:
-        """The engine's index after a change of the codes under these ids. None as index: build it.
+    def _updated(self, index: Any, changes: list[IdArray]) -> Any:
+        """The engine's index after changes of the codes under these ids. None as index: build it from all codes.
 
         If ids are text, this also sets ``_names``.
         """
@@ -204,39 +200,37 @@ class FileStore(Store):
     def _close_after_error(self) -> None:
         """The file stays as it was."""
 
+    def _append_lines(self, path: Path) -> bytes:
+        """Append the lines to the bytes of the engine, and return the checksum."""
+        description = {
+            "settings": self.settings,
+            "ids": None if self.id_type == INTEGER else self._names.tolist(),
+        }
+        with open(path, "a+b") as file:
+            text = f"\n{self.about.to_json()}\n{json.dumps(description, ensure_ascii=False)}\n"
+            file.write(f"{text}{file.tell():0{PLACE_DIGITS}}".encode())
+            file.seek(0)
+            checksum = hashlib.file_digest(file, "sha256").hexdigest().encode()
+            file.write(checksum + self.signature[1])
+        return checksum
 
-def _append_lines(path: Path, about: About, description: Mapping[str, Any]) -> bytes:
-    """Append the lines to the bytes of an engine, and return the checksum."""
-    with open(path, "a+b") as file:
-        text = f"\n{about.to_json()}\n{json.dumps(description, ensure_ascii=False)}\n{file.tell():0{PLACE_DIGITS}}"
-        file.write(text.encode())
-        file.seek(0)
-        checksum = hashlib.file_digest(file, "sha256").hexdigest().encode()
-        file.write(checksum)
-    return checksum
+    def _read_lines(self, file: BinaryIO, size: int) -> tuple[About, dict[str, Any], bytes]:
+        """What `_append_lines` wrote, if the file is whole."""
+        end = size - SHA256_DIGITS - len(self.signature[1])
+        digest, left = hashlib.sha256(), end
+        while left > 0 and (block := file.read(min(left, BLOCK))):
+            digest.update(block)
+            left -= len(block)
+        checksum = digest.hexdigest().encode()
+        if file.read() != checksum + self.signature[1]:
+            raise ValueError(f"it was not written by this version of {type(self).__name__}, or it is damaged")
+        file.seek(end - PLACE_DIGITS)
+        file.seek(int(file.read(PLACE_DIGITS)))
+        _, about, description, _ = file.read(end - file.tell()).decode().split("\n")
+        return About.from_json(about).for_new_codes(), json.loads(description), checksum
 
-
-def _read_lines(file: BinaryIO, size: int, engine: str) -> tuple[About, dict[str, Any], bytes]:
-    """What `_append_lines` wrote, if the file is whole."""
-    digest, left = hashlib.sha256(), size - SHA256_DIGITS
-    while left > 0 and (block := file.read(min(left, BLOCK))):
-        digest.update(block)
-        left -= len(block)
-    checksum = file.read()
-    if checksum != digest.hexdigest().encode():
-        raise ValueError(f"it was not written by hashlearn as a file of {engine}, or it is damaged")
-    end = size - SHA256_DIGITS - PLACE_DIGITS
-    file.seek(end)
-    file.seek(int(file.read(PLACE_DIGITS)))
-    _, about, text, _ = file.read(end - file.tell()).decode().split("\n")
-    description = json.loads(text)
-    if description["format"] != FORMAT.format(engine):
-        raise ValueError(f"its format is {description['format']!r}, and {FORMAT.format(engine)!r} can be read")
-    return About.from_json(about).for_new_codes(), description, checksum
-
-
-def _checksum_of(path: Path) -> bytes:
-    """The checksum that a file states."""
-    with regular_file(path) as (file, size):
-        file.seek(max(0, size - SHA256_DIGITS))
-        return file.read()
+    def _checksum_there(self, path: Path) -> bytes:
+        """The checksum that a file states."""
+        with regular_file(path) as (file, size):
+            file.seek(max(0, size - SHA256_DIGITS - len(self.signature[1])))
+            return file.read(SHA256_DIGITS)

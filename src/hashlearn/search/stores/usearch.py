@@ -22,11 +22,13 @@ class UsearchStore(FileStore):
     >>> store = UsearchStore.open("codes.usearch", About(32))  # doctest: +SKIP
     """
 
-    packages, extra, engine = ("usearch.index",), "usearch", "usearch"
+    packages, extra = ("usearch.index",), "usearch"
+    signature = (-38, b"\nhashlearn codes in usearch, format 1\n")
     kinds: ClassVar = {"hnsw": {"n_links": 16, "build_width": 128, "search_width": 64}}
 
-    def _updated(self, index: Any, ids: IdArray) -> Any:
+    def _updated(self, index: Any, changes: list[IdArray]) -> Any:
         stored, codes = self.index.ids, self.index.codes
+        ids = stored if index is None else np.unique(np.concatenate(changes))
         if index is None:
             usearch = self._package("usearch.index")
             kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
