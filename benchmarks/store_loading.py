@@ -28,11 +28,9 @@ import numpy as np
 from benchmarks.claims.recording import Table, add_option
 from benchmarks.search_engines import installed, packaged_server, timed
 from hashlearn.search.arrow import ids_to_arrow, to_arrow
-from hashlearn.search.stores import STORES, export_codes
+from hashlearn.search.stores import STORES, PostgresStore, export_codes
 from hashlearn.search.stores.base import Batch
-from hashlearn.search.stores.postgres import copying
-from hashlearn.search.stores.postgres.tables import NEW_IDS
-from hashlearn.search.stores.sqlite_session import code_values
+from hashlearn.search.stores.postgres.copy_format import blocks
 
 BITS = 64
 KINDS = ("int64", "string")
@@ -113,16 +111,23 @@ def own_postgres(stack: ExitStack, kind: str, batch: Batch, path: Path, url: str
     import psycopg
 
     connection = stack.enter_context(psycopg.connect(str(url), autocommit=True))
-    connection.execute(f"CREATE TABLE own (id {NEW_IDS[kind]} PRIMARY KEY, code bit({BITS}) NOT NULL)")
+    connection.execute(
+        f"CREATE TABLE own (id {PostgresStore.dialect.id_types[kind]} PRIMARY KEY, code bit({BITS}) NOT NULL)"
+    )
     connection.execute("CHECKPOINT")
-    blocks = list(copying.blocks(batch, BITS, {}))
+    sent = list(blocks(batch, BITS, {}))
 
     def work() -> None:
         with connection.cursor() as cursor, cursor.copy("COPY own FROM STDIN (FORMAT BINARY)") as copy:
-            for block in (copying.START, *blocks, copying.END):
+            for block in sent:
                 copy.write(block)
 
     return work
+
+
+def code_values(batch: Batch) -> list[bytes]:
+    """The bytes of each code."""
+    return [code.tobytes() for code in batch.codes]
 
 
 def own_sqlite(stack: ExitStack, kind: str, batch: Batch, path: Path, url: str | None) -> Callable[[], Any]:

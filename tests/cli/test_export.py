@@ -12,7 +12,7 @@ from hashlearn import load
 from hashlearn.hashers import LSH
 from hashlearn.search.about import About
 from hashlearn.search.stores import STORES, PostgresStore
-from hashlearn.search.stores.postgres.session import shown_address
+from hashlearn.search.stores.postgres.connection import shown_address
 from tests.cli.files import N, X, answer, invoke, refused
 from tests.search import server
 from tests.search.codes import engine

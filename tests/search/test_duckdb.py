@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +63,10 @@ def test_a_macro_of_that_name_is_left_alone(tmp_path: Path, duckdb: Any) -> None
     "statement",
     [
         "CREATE TABLE Codes (id BIGINT PRIMARY KEY, code BIT)",
-        "CREATE TABLE codes (id BIGINT, price DOUBLE); COMMENT ON TABLE codes IS 'hashlearn {\"n_bits\": 33}'",
-        'CREATE TABLE codes (id BIGINT); COMMENT ON TABLE codes IS \'hashlearn {"n_bits": 33, "model": null}\'',
-        "CREATE TABLE codes (id BIGINT, code BIT); COMMENT ON TABLE codes IS 'hashlearn [1]'",
+        "CREATE TABLE codes (id BIGINT, code BIT); COMMENT ON TABLE codes IS 'my notes'",
+        "CREATE TABLE codes (id BIGINT, code BIT); COMMENT ON TABLE codes IS '[1]'",
+        f"CREATE TABLE codes (id BIGINT); COMMENT ON TABLE codes IS '{About(33, 'int64', fields={}).to_json()}'",
+        f"CREATE TABLE codes (id BIGINT, code BIT); COMMENT ON TABLE codes IS '{About(33, 'string').to_json()}'",
         "CREATE VIEW codes AS SELECT 1 AS id",
     ],
 )
@@ -114,19 +114,3 @@ def test_what_is_no_database_is_refused_by_name(tmp_path: Path, duckdb: Any, pla
     with pytest.raises(OSError, match=r"database '.*' cannot be opened: "):
         DuckDBStore.open(tmp_path / place, About(33), table="codes")
     assert (tmp_path / "junk").read_bytes() == b"my notes" * 1000
-
-
-def test_a_column_of_uuids_takes_and_gives_text(tmp_path: Path, duckdb: Any) -> None:
-    ids = sorted(str(uuid.UUID(int=7919 * number + 2**127)) for number in range(40))
-    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
-        connection.execute("CREATE TABLE codes (id UUID PRIMARY KEY, code BIT NOT NULL)")
-        connection.execute(f"COMMENT ON TABLE codes IS 'hashlearn {About(33, 'string', fields={}).to_json()}'")
-    with DuckDBStore.open(tmp_path / "a.duckdb", About(33), table="codes") as store:
-        assert store.id_type == "string"
-        store.add(CODES[:40], ids)
-        with pytest.raises(ValueError, match=f"ids must be new, but '{ids[0]}' is in"):
-            store.add(CODES[:40], ids)
-        found = store.search(CODES[:3], 40).indices
-        np.testing.assert_array_equal(found, nearest(CODES[:3], CODES[:40], np.array(ids), 40)[0])
-        assert store.remove([ids[3], uuid.UUID(ids[4])]) == 2
-        assert store.count(where=ids[:6]) == 4

@@ -216,7 +216,7 @@ def test_a_table_of_one_s_own_names_its_model_in_a_comment(postgres_url: str, ob
         assert store.model is None
     comment = "SELECT col_description('mine_too'::regclass, 2)"
     assert observer.execute(comment).fetchone()[0] == "bits of the images"  # it is left alone
-    observer.execute(f"COMMENT ON COLUMN mine_too.code IS 'bits of the images, hashlearn model {'a' * 64}'")
+    observer.execute(f"COMMENT ON COLUMN mine_too.code IS '{About(33, model='a' * 64).to_json()}'")
     with PostgresStore.open(postgres_url, About(33), table="mine_too") as store:
         assert store.model == "a" * 64
     with pytest.raises(ValueError, match='table "mine_too" has codes of model aaaaaaaaaaaa, not of bbbbbbbbbbbb'):

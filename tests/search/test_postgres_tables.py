@@ -107,18 +107,36 @@ def test_rows_that_need_more_than_a_code_are_only_updated(postgres_url: str, dat
     assert rows(database, "SELECT id, title FROM strict ORDER BY id") == [("a", "first"), ("b", "second")]
 
 
-def test_new_rows_without_the_columns_of_the_user_s_are_told(postgres_url: str, database: Any) -> None:
-    database.execute("CREATE TABLE docs (id text PRIMARY KEY, lang text, body text, seen boolean DEFAULT false)")
+def test_new_rows_that_would_be_empty_are_refused_with_the_statement_that_makes_them(
+    postgres_url: str, database: Any
+) -> None:
+    database.execute('CREATE TABLE docs (id text PRIMARY KEY, lang text, "a % b" text, seen boolean DEFAULT false)')
     database.execute("INSERT INTO docs VALUES ('a', 'en', 'first')")
-    said = r"table \"docs\" gets 2 new row\(s\) without values in 'lang', 'body'; insert such rows before their codes"
     with PostgresStore.open(postgres_url, About(33), table="docs", add_column=True) as store:
         store.upsert(CODES[:1], ["a"])
-        with pytest.warns(UserWarning, match=said) as told:
+        said = r"ids must be in table \"docs\" already, .* no values in 'lang', 'a % b'; 'b' is not \(2 such id\(s\)\)"
+        with pytest.raises(ValueError, match=said) as refused:
             store.upsert(CODES[:3], ["a", "b", "c"])
-        assert told[0].filename == __file__
-        store.upsert(CODES[:3], ["a", "b", "c"])  # they are there now
-        with pytest.warns(UserWarning, match="gets 1 new row"):
+        statement = str(refused.value).partition("Insert these rows first: ")[2]
+        for item in ("b", "c"):
+            database.execute(statement, (item, "de", "more"))
+        store.upsert(CODES[:3], ["a", "b", "c"])
+        with pytest.raises(ValueError, match="'d' is not"):
             store.add(CODES[3:4], ["d"])
+        assert len(store) == 3
+    assert rows(database, "SELECT count(*) FROM docs") == [(3,)]
+
+
+def test_ids_that_postgresql_makes_are_refused_with_the_statement_that_makes_them(
+    postgres_url: str, database: Any
+) -> None:
+    database.execute("CREATE TABLE numbered (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, code bit(33))")
+    with PostgresStore.open(postgres_url, About(33), table="numbered") as store:
+        with pytest.raises(ValueError, match="because PostgreSQL makes its ids; 1 is not") as refused:
+            store.upsert(CODES[:1], [1])
+        database.execute(str(refused.value).partition("Insert these rows first: ")[2])
+        store.upsert(CODES[:1], [1])
+        assert len(store) == 1
 
 
 def test_rules_of_the_table_are_one_clear_error(postgres_url: str, database: Any) -> None:
@@ -179,11 +197,13 @@ def test_every_column_of_the_user_s_can_be_in_where(postgres_url: str, articles:
 
 def test_fields_are_columns_of_the_user_s(postgres_url: str, articles: Any) -> None:
     with PostgresStore.open(postgres_url, About(33, fields={"price": float, "open": bool}), table="articles") as store:
-        with pytest.warns(UserWarning, match="gets 1 new row.* without values in 'day', 'mood'"):
-            store.upsert(CODES[:3], [1, 2, 50], {"price": [9.25, None, 3], "open": [None, True, False]})
+        values = {"price": [9.25, None, 3], "open": [None, True, False]}
+        with pytest.raises(ValueError, match=r"no values in 'day', 'mood', .*; 50 is not"):
+            store.upsert(CODES[:3], [1, 2, 50], values)
+        store.upsert(CODES[:3], [1, 2, 30], values)
         assert store.count(column("price") > 9) == 1
     found = rows(articles, "SELECT id, price::float, open, day::text FROM articles WHERE code IS NOT NULL ORDER BY id")
-    assert found == [(1, 9.25, None, "2024-01-02"), (2, None, True, "2024-01-03"), (50, 3.0, False, None)]
+    assert found == [(1, 9.25, None, "2024-01-02"), (2, None, True, "2024-01-03"), (30, 3.0, False, "2024-01-03")]
     with pytest.raises(ValueError, match=r"column 'day' has type date, and fields says text"):
         PostgresStore.open(postgres_url, About(33, fields={"day": str}), table="articles")
     with pytest.raises(ValueError, match=r"has no column 'town' for fields; its other columns are 'day'"):

@@ -14,7 +14,7 @@ from hashlearn.bits import pack_bits
 from hashlearn.files import open_rows
 from hashlearn.search import HammingIndex, SearchResult, asymmetric_search, rescore
 from hashlearn.search.ids import TEXT
-from hashlearn.search.stores.postgres.rescoring import vector_text
+from hashlearn.search.stores.postgres.store import vector_text
 from tests.search.codes import some_ids
 
 

@@ -104,7 +104,7 @@ def test_sqlite_files_that_cannot_be_used_are_plain_errors(tmp_path: Path, apsw:
     with pytest.raises(ValueError, match='the file of table "codes" is no SQLite database'):
         SqliteVecStore.open(path, About(32), table="codes")
     assert path.read_text() == "my notes"
-    with pytest.raises(OSError, match="its file cannot be opened"):
+    with pytest.raises(OSError, match=r"its file .* cannot be opened"):
         SqliteVecStore.open(tmp_path / "nowhere" / "a.db", About(32), table="codes")
     path = tmp_path / "mine.db"
     connection = apsw.Connection(str(path))

@@ -50,7 +50,7 @@ def has_option(store: str, option: str) -> bool:
 
 def shown_place(store: str, place: str) -> str:
     """A file or folder as it is; of a connection string, where it leads, and no password."""
-    from hashlearn.search.stores.postgres.session import shown_address
+    from hashlearn.search.stores.postgres.connection import shown_address
 
     return shown_address(place) if store == "postgres" else place
 

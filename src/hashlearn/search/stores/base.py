@@ -313,21 +313,6 @@ class Store(ABC):
             open_queries, count = open_queries[~done], min(n, GROWTH * count)
         return SearchResult(ids, distances)
 
-    def _as_result(self, answers: list[list[tuple[Any, float]]], k: int, *, whole: bool) -> SearchResult:
-        """A result from lists of (id, distance), nearest first. A k that is too large is refused before allocation.
-
-        ``whole`` means that every list must have k items.
-        """
-        if any(len(answer) < k for answer in answers):
-            require_k(k, self._count())
-            if whole:
-                raise RuntimeError(f"{self._described} lost rows to another writer during the search; search again")
-        indices, distances = no_ids((len(answers), k), self.id_type), np.full((len(answers), k), NOWHERE, np.int32)
-        for i, answer in enumerate(answers):
-            for j, (item, distance) in enumerate(answer):
-                indices[i, j], distances[i, j] = self._required_id(item), distance
-        return SearchResult(indices, distances)
-
     def _checked_where(self, where: Any) -> Where:
         """``where`` as a condition on stored columns, or as ids."""
         if where is None:

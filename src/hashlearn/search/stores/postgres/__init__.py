@@ -1,9 +1,8 @@
 """PostgreSQL with pgvector: codes as ``bit(n)``, neighbors by ``<~>``, an HNSW index with ``bit_hamming_ops``.
 
 ``bit(n)`` has the bit order of packed codes (the first bit is the highest of the first byte), so codes are sent
-unchanged, in COPY's binary format. The files: `store` the class, `tables` what a table must have, `session` statements
-and transactions, `copying` the format of COPY, `merging` from a table beside into the table, `rescoring`
-two-stage search.
+unchanged, in COPY's binary format. The files: `store` the class, `tables` what a table must have, `connection`
+addresses and errors, `copy_format` the rows as COPY reads them.
 """
 
 from __future__ import annotations

@@ -23,21 +23,15 @@ Bytes: TypeAlias = NDArray[np.uint8]
 Cells: TypeAlias = tuple[int | NDArray[np.int64], Bytes]  # the size of each value, or one for all; all bytes
 
 
-def write_rows(copy: Any, batch: Batch, n_bits: int, fields: dict[str, str]) -> None:
-    """Send a batch into a COPY that has begun, whole."""
-    copy.write(START)
-    for block in blocks(batch, n_bits, fields):
-        copy.write(block)
-    copy.write(END)
-
-
 def blocks(batch: Batch, n_bits: int, fields: dict[str, str]) -> Iterator[bytes]:
-    """The rows of a batch, some thousands at a time."""
+    """All that COPY reads for a batch, some thousands of rows at a time."""
+    yield START
     for first in range(0, len(batch.codes), ROWS_PER_BLOCK):
         part = slice(first, first + ROWS_PER_BLOCK)
         values = (FIELD_CELLS[kind](batch.fields[name][part]) for name, kind in fields.items())
         ids, codes = batch.ids[part], batch.codes[part]
         yield rows_of([id_cells(ids), code_cells(codes, n_bits), *values], len(codes))
+    yield END
 
 
 def rows_of(columns: Sequence[Cells], n: int) -> bytes:
