@@ -74,7 +74,7 @@ def test_a_store_is_filled_in_one_command(codes: Path, name: str) -> None:
             assert (found.distances[:, 0] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["sqlite_vec", "duckdb", "lancedb", "postgres"])
+@pytest.mark.parametrize("name", [*FILES, "postgres"])
 def test_describe_and_search_read_what_export_wrote(codes: Path, name: str) -> None:
     options, (place, settings) = place_of(name, codes)
     assert invoke("export", "half-codes.parquet", "--to", name, *options).exit_code == 0

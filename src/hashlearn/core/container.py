@@ -219,7 +219,7 @@ def _what_else(start: bytes, file_size: int) -> str:
         return f"truncated, or no file of hashlearn: {file_size} bytes"
     if start[8:9] == b"{":
         return "this may be a safetensors file, but none of hashlearn: its header does not open with a SHA-256"
-    return "neither a model nor an index of hashlearn; to open a store, use its class in hashlearn.search.stores"
+    return "neither a model nor an index of hashlearn, nor a store that it filled"
 
 
 def plain(array: NDArray[Any], name: str) -> NDArray[Any]:

@@ -98,9 +98,7 @@ def codes_and_ids(
     """
     file = Path(address)
     if file.suffix.lower() not in (".npy", ".parquet"):
-        raise ValueError(
-            f"{address}: codes are npy or Parquet files; to search a store, use its class in hashlearn.search.stores"
-        )
+        raise ValueError(f"{address}: codes are npy or Parquet files, and no store of hashlearn is there")
     require_file(file)
     try:
         if file.suffix.lower() == ".npy":
