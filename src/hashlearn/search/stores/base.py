@@ -81,7 +81,7 @@ class Store(ABC):
     extra: ClassVar[str]  # of pyproject.toml, which installs them
     has_fields: ClassVar[bool] = True  # whether it can keep more columns than id and code
     is_local: ClassVar[bool] = True  # whether its place is a path
-    signature: ClassVar[tuple[int, bytes]] = (0, b"")  # of its files: an offset, and the bytes there
+    signature: ClassVar[tuple[int, bytes]] = (0, b"")  # of its files: an offset, from the end if below 0, and bytes
     _described: str  # the table or file, for errors
 
     about: About
@@ -120,7 +120,7 @@ class Store(ABC):
         """Whether there is a store of this engine at a place, by the ``signature`` of its file."""
         offset, signature = cls.signature
         with suppress(OSError, ValueError), regular_file(place) as (file, _):
-            file.seek(offset)
+            file.seek(offset, os.SEEK_END if offset < 0 else os.SEEK_SET)
             return signature != b"" and file.read(len(signature)) == signature
         return False
 

@@ -16,7 +16,6 @@ import json
 import os
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -56,15 +55,6 @@ class FileStore(Store):
 
     has_fields = False
     kinds: ClassVar[dict[str, dict[str, int | None]]]  # kinds of index with their settings; the first is the default
-
-    @classmethod
-    def is_at(cls, place: str) -> bool:
-        """Whether the lines at the end of a file name the engine of this store."""
-        with suppress(OSError, ValueError), regular_file(place) as (file, size):
-            file.seek(max(0, size - SHA256_DIGITS - PLACE_DIGITS))
-            file.seek(int(file.read(PLACE_DIGITS)))
-            return FORMAT.format(cls.engine).encode() in file.read(BLOCK)
-        return False
 
     def __init__(self, place: str | os.PathLike[str] | None, *, kind: str | None = None, **settings: int) -> None:
         super().__init__(place)
