@@ -66,7 +66,9 @@ def _codes(report: dict[str, Any], about: dict[str, Any], file: Path | None = No
 
     bits = "an unknown number of" if about["n_bits"] is None else f"{about['n_bits']:,}"
     name = f"  ({about['model_name']})" if about.get("model_name") else ""
-    lines = [(report["kind"], f"{about['rows']:,} of {bits} bits")]
+    is_store = report["kind"] == "store"
+    lines = [("store", f"{report['store']}, {report['place']}")] if is_store else []
+    lines.append(("codes" if is_store else report["kind"], f"{about['rows']:,} of {bits} bits"))
     if about["id_type"] is not None:  # an index without codes does not know the type of its ids yet
         lines.append(("ids", WORDS[about["id_type"]]))
     if about.get("fields"):
