@@ -202,13 +202,10 @@ class FileStore(Store):
 
     def _append_lines(self, path: Path) -> bytes:
         """Append the lines to the bytes of the engine, and return the checksum."""
-        description = {
-            "settings": self.settings,
-            "ids": None if self.id_type == INTEGER else self._names.tolist(),
-        }
+        ids = None if self.id_type == INTEGER else self._names.tolist()
+        description = json.dumps({"settings": self.settings, "ids": ids}, ensure_ascii=False)
         with open(path, "a+b") as file:
-            text = f"\n{self.about.to_json()}\n{json.dumps(description, ensure_ascii=False)}\n"
-            file.write(f"{text}{file.tell():0{PLACE_DIGITS}}".encode())
+            file.write(f"\n{self.about.to_json()}\n{description}\n{file.tell():0{PLACE_DIGITS}}".encode())
             file.seek(0)
             checksum = hashlib.file_digest(file, "sha256").hexdigest().encode()
             file.write(checksum + self.signature[1])

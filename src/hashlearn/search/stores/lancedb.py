@@ -7,7 +7,8 @@ the same id at once; the later writer then tries again on the new version."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from hashlearn.core.checks import require_k
 from hashlearn.search.about import About
 from hashlearn.search.arrow import ABOUT, arrow_type, ids_to_arrow
-from hashlearn.search.candidates import ranked
+from hashlearn.search.fields import checked_field_types
 from hashlearn.search.ids import INTEGER, IdArray, as_objects, no_ids
+from hashlearn.search.index import HammingIndex
 from hashlearn.search.interface import NOWHERE, SearchResult
 from hashlearn.search.stores.base import Batch, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_literal, as_sql
@@ -26,7 +28,6 @@ from hashlearn.search.stores.conditions import Condition, as_literal, as_sql
 IDS_AT_ONCE = 10_000  # for more, a search reads all rows
 QUERIES_AT_ONCE = 64
 MOST_NAME_BYTES = 249  # the folder of a table is called NAME.lance, and file systems allow 255 bytes
-CREATE_ATTEMPTS = 10
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
 TAKEN = ("_distance", "_rowid", "_rowaddr", "query_index")  # columns of LanceDB's answers
 
@@ -51,27 +52,15 @@ class LanceStore(Store):
 
     def __init__(self, place: str | os.PathLike[str], *, table: str = "codes") -> None:
         super().__init__(place)
-        self._place, self._name = os.fspath(place), checked_name(table, "table", MOST_NAME_BYTES)
+        self._name = checked_name(table, "table", MOST_NAME_BYTES)
         self._described = f"table {table!r}"
 
     def _open(self, asked: About | None) -> None:
-        lancedb = self._package("lancedb")
-        if asked is None:
-            self.table = lancedb.connect(self._place).open_table(self._name)
-        else:
-            _require_names(asked.fields or {})
-            self.table = _created(lancedb.connect(self._place), self._name, _schema(asked.for_new_codes()))
-        self._take_schema(asked)
-
-    def build_index(self, *, n_lists: int | None = None) -> None:
-        """Make the inverted lists that ``search(..., exact=False)`` uses; None: √n of them."""
-        lists = self._package("lancedb.index").IvfFlat
-        with self._lock:
-            n_lists = n_lists or max(1, round(self._count() ** 0.5))
-            self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
-
-    def _take_schema(self, asked: About | None) -> None:
-        """Take what the table holds. Refuse a table that `LanceStore` did not make, or made for something else."""
+        for name in checked_field_types((asked and asked.fields) or {}, TAKEN):
+            if set(name) & {".", "`"}:
+                raise ValueError(f"fields must have names without dots and backticks in LanceDB, got {name!r}")
+        database = self._package("lancedb").connect(os.fspath(self.place))
+        self.table = database.open_table(self._name) if asked is None else _created(database, self._name, asked)
         there = self.table.schema
         try:
             stored = About.from_json((there.metadata or {}).get(ABOUT, b"").decode())
@@ -86,11 +75,18 @@ class LanceStore(Store):
             )
         self._adopt(stored, asked)
 
+    def build_index(self, *, n_lists: int | None = None) -> None:
+        """Make the inverted lists that ``search(..., exact=False)`` uses; None: √n of them."""
+        lists = self._package("lancedb.index").IvfFlat
+        with self._lock:
+            n_lists = n_lists or max(1, round(self._count() ** 0.5))
+            self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
+
     def _count(self, where: Where = None) -> int:
         """Rows of the newest version. Later reads use this version, until the next call or write."""
         self.table.checkout_latest()
         if isinstance(where, np.ndarray):
-            return int(self._rows_among(where, ["id"]).num_rows)
+            return len(self._rows_among(where, ["id"]))
         return int(self.table.count_rows(_filter(where)))
 
     def _close(self) -> None:
@@ -101,16 +97,16 @@ class LanceStore(Store):
         if not replace and self._count():
             batches = list(batches)
             for batch in batches:
-                known = self._rows_among(batch.ids, ["id"])
-                if known.num_rows:
-                    self._refuse_known(self._from_column(known["id"])[0], known.num_rows)
+                known = self._ids_of(self._rows_among(batch.ids, ["id"]))
+                if len(known):
+                    self._refuse_known(known[0], len(known))
         n = 0
 
         def rows() -> Iterator[Any]:
             nonlocal n
             for batch in batches:
                 n += len(batch.ids)
-                yield from self._as_rows(batch).to_batches()
+                yield self._as_rows(batch)
 
         merge = self.table.merge_insert("id").when_not_matched_insert_all()
         merge = merge.when_matched_update_all() if replace else merge
@@ -123,17 +119,20 @@ class LanceStore(Store):
             )
 
     def _remove(self, where: Any) -> int:
-        text = _filter(where) if isinstance(where, Condition) else self._among(where)
-        return int(self.table.delete(text).num_deleted_rows)
+        return int(self.table.delete(_filter(where)).num_deleted_rows)
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
         """Among given ids, all codes are read and compared here. LanceDB filters by conditions before it searches."""
         if not isinstance(where, np.ndarray):
             return super()._search(codes, k, exact, where)
         require_k(k, self._count())
-        rows = self._rows_among(where, ["id", "code"])
-        stored = rows["code"].combine_chunks().flatten().to_numpy().reshape(rows.num_rows, self.n_bytes)
-        return ranked(codes, stored, self._from_column(rows["id"]), self.n_bits, k, self.id_type)
+        rows, among = self._rows_among(where, ["id", "code"]), HammingIndex(self.n_bits)
+        among.add(rows["code"].combine_chunks().flatten().to_numpy().reshape(-1, self.n_bytes), self._ids_of(rows))
+        ids, distances = no_ids((len(codes), k), self.id_type), np.full((len(codes), k), NOWHERE, np.int32)
+        if len(among):
+            found = among.search(codes, min(k, len(among)))
+            ids[:, : len(among)], distances[:, : len(among)] = found.indices, found.distances
+        return SearchResult(ids, distances)
 
     def _ask(
         self, codes: NDArray[np.uint8], count: int, exact: bool, where: Where
@@ -145,40 +144,45 @@ class LanceStore(Store):
             query = self.table.search(list(part), vector_column_name="code").distance_type("hamming").limit(count)
             query = query if where is None else query.where(_filter(where), prefilter=True)
             found = (query.bypass_vector_index() if exact else query).select(["id", "_distance"]).to_arrow()
-            numbers = np.zeros(found.num_rows, np.int64)
+            numbers = np.zeros(len(found), np.int64)
             if "query_index" in found.column_names:  # missing if there is one query
                 numbers = found["query_index"].to_numpy().astype(np.int64)
             order = np.argsort(numbers, kind="stable")
             numbers = numbers[order]
-            place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
-            ids[first + numbers, place] = self._from_column(found["id"])[order]
-            distances[first + numbers, place] = found["_distance"].to_numpy()[order].astype(np.int32)
+            places = first + numbers, np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
+            ids[places], distances[places] = self._ids_of(found)[order], found["_distance"].to_numpy()[order]
         return ids, distances
 
     def _rows_among(self, ids: IdArray, columns: list[str]) -> Any:
         """These columns of the rows with these ids. For many ids all rows are read."""
-        n, few = int(self.table.count_rows()), len(ids) <= IDS_AT_ONCE
-        query = self.table.search().select(columns).limit(max(1, n))
-        found = (query.where(self._among(ids)) if few else query).to_arrow()
+        query, few = self.table.search().select(columns).limit(max(1, self.table.count_rows())), len(ids) <= IDS_AT_ONCE
+        found = (query.where(_filter(ids)) if few else query).to_arrow()
         return found if few else found.filter(self._package("pyarrow.compute").is_in(found["id"], ids_to_arrow(ids)))
-
-    def _among(self, ids: IdArray) -> str:
-        """A filter for ids."""
-        return f"id IN ({', '.join(map(as_literal, ids.tolist()))})" if len(ids) else "(1 = 0)"
 
     def _as_rows(self, batch: Batch) -> Any:
         pyarrow, schema = self._package("pyarrow"), self.table.schema
         codes = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(batch.codes.ravel()), self.n_bytes)
         columns = {"id": ids_to_arrow(batch.ids), "code": codes, **batch.fields}
         # The table keeps the order in which its columns were declared.
-        return pyarrow.table([pyarrow.array(columns[field.name], field.type) for field in schema], schema=schema)
+        arrays = [pyarrow.array(columns[field.name], field.type) for field in schema]
+        return pyarrow.record_batch(arrays, schema=schema)
 
-    def _from_column(self, column: Any) -> IdArray:
-        if self.id_type == INTEGER:
-            ids: IdArray = column.to_numpy()
-            self._required_id(ids.min(initial=0))
-            return ids
-        return as_objects(column.to_pylist())
+    def _ids_of(self, rows: Any) -> IdArray:
+        if self.id_type != INTEGER:
+            return as_objects(rows["id"].to_pylist())
+        ids: IdArray = rows["id"].to_numpy()
+        self._required_id(ids.min(initial=0))
+        return ids
+
+
+def _created(database: Any, name: str, about: About) -> Any:
+    """The table, made if it is missing."""
+    try:
+        return database.create_table(name, schema=_schema(about.for_new_codes()), exist_ok=True)
+    except (ValueError, RuntimeError):  # it has another schema, or another writer made it at the same moment
+        with suppress(ValueError, RuntimeError):
+            return database.open_table(name)
+        raise
 
 
 def _schema(about: About) -> Any:
@@ -195,31 +199,10 @@ def _schema(about: About) -> Any:
     )
 
 
-def _require_names(fields: Mapping[str, str]) -> None:
-    """Refuse names of columns that LanceDB cannot have or filter by."""
-    for name in fields:
-        if set(name) & {".", "`"}:
-            raise ValueError(f"fields must have names without dots and backticks in LanceDB, got {name!r}")
-        if name.lower() in TAKEN:
-            raise ValueError(f"fields must have names of their own, but {name!r} is taken")
-
-
 def _filter(where: Where) -> str | None:
-    """A condition as the text of a filter."""
-    if not isinstance(where, Condition):
+    """A condition, or ids, as the text of a filter; None for all rows."""
+    if where is None:
         return None
-    return as_sql(where, quoted=lambda name: f"`{name}`", placeholder=as_literal)[0]
-
-
-def _created(database: Any, name: str, schema: Any, attempts: int = CREATE_ATTEMPTS) -> Any:
-    """The table, made if it is missing. Tries again if another writer makes it at the same moment."""
-    try:
-        return database.create_table(name, schema=schema, exist_ok=True)
-    except ValueError as error:
-        if "schema" not in str(error).lower():
-            raise
-        return database.open_table(name)  # it has another schema: our own error says that better
-    except RuntimeError as error:
-        if "commit conflict" not in str(error) or attempts == 1:
-            raise
-        return _created(database, name, schema, attempts - 1)
+    if isinstance(where, Condition):
+        return as_sql(where, quoted=lambda name: f"`{name}`", placeholder=as_literal)[0]
+    return f"id IN ({', '.join(map(as_literal, where.tolist()))})" if len(where) else "(1 = 0)"
