@@ -1,4 +1,4 @@
-"""A new solver, target, hash function or hasher needs its file, its registry line and its changelog line.
+"""A new solver, target, hash function, hasher or store needs its file, its registry line and its changelog line.
 
 Each toy of `tests/toys` is added by these edits to a copy of the repository. Then the generated page is written, and
 the tests of the registries and the contract tests of every kind pass there.
@@ -48,6 +48,12 @@ KINDS = {
         "hashers/__init__.py",
         "HASHERS",
         ("tests/hashers/test_contract.py", "tests/persistence/test_round_trip.py", "tests/persistence/test_onnx.py"),
+    ),
+    "toy_store": Kind(
+        "search/stores",
+        "search/stores/__init__.py",
+        "STORES",
+        ("tests/search/test_stores.py", "tests/search/test_stores_writers.py"),
     ),
 }
 PAGE = "docs/registry.md"

@@ -13,11 +13,12 @@ import pytest
 
 from hashlearn.search.about import About
 from hashlearn.search.stores import STORES, UsearchStore
+from hashlearn.search.stores.file_store import FileStore
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
 
 # Two stores of these have separate memory and conflict when they save.
-IN_MEMORY = ("usearch", "faiss")
+IN_MEMORY = [name for name, store in STORES.items() if issubclass(store, FileStore)]
 FILES = pytest.mark.parametrize("open_store", IN_MEMORY, indirect=True)
 TABLES = pytest.mark.parametrize("open_store", [name for name in STORES if name not in IN_MEMORY], indirect=True)
 
