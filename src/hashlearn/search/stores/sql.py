@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k
 from hashlearn.search.about import About
-from hashlearn.search.ids import no_ids
+from hashlearn.search.ids import IdArray, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
 from hashlearn.search.stores.base import Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql, quoted
@@ -81,7 +81,7 @@ class SqlStore(Store):
         """A transaction, in which reading sees one state of the table."""
 
     @abstractmethod
-    def _among(self, ids: list[Any]) -> tuple[str, list[Any]]:
+    def _among(self, ids: IdArray) -> tuple[str, list[Any]]:
         """The condition that a row has one of these ids, and its parameters."""
 
     def _code_values(self, codes: NDArray[np.uint8]) -> list[Any]:
@@ -103,7 +103,7 @@ class SqlStore(Store):
             return "TRUE", []
         if isinstance(where, Condition):
             return as_sql(where, quoted=self._quoted, placeholder=self.dialect.placeholder)
-        return self._among(where.tolist())
+        return self._among(where)
 
     def _count(self, where: Where = None) -> int:
         condition, values = self._condition(where)

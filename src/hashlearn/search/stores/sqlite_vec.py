@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hashlearn.search.about import About
-from hashlearn.search.ids import INTEGER, TEXT
+from hashlearn.search.ids import INTEGER, TEXT, IdArray
 from hashlearn.search.stores.base import Batch, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, quoted
 from hashlearn.search.stores.sql import Dialect, SqlStore
@@ -164,8 +164,8 @@ class SqliteVecStore(SqlStore):
         """The id in vec0's own table of rows."""
         return "rowid" if self.id_type == INTEGER else "id"
 
-    def _among(self, ids: list[Any]) -> tuple[str, list[Any]]:
-        return f"{self._key} IN (SELECT value FROM json_each(?))", [json.dumps(ids)]
+    def _among(self, ids: IdArray) -> tuple[str, list[Any]]:
+        return f"{self._key} IN (SELECT value FROM json_each(?))", [json.dumps(ids.tolist())]
 
     def _nearest(self, code: bytes, k: int, condition: str, values: list[Any]) -> list[tuple[Any, ...]]:
         """For a small k, vec0 finds the k-th distance, then everything within it, and we break ties by id. Its time

@@ -21,7 +21,7 @@ from hashlearn.core.checks import require_k, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.rows import as_rows, require_finite
 from hashlearn.search.about import About
-from hashlearn.search.ids import INTEGER, TEXT, are_found, no_ids, shown
+from hashlearn.search.ids import INTEGER, TEXT, IdArray, are_found, no_ids, shown
 from hashlearn.search.interface import ScoredResult, SearchResult, checked_codes
 from hashlearn.search.stores.base import Batch, Where, checked_name
 from hashlearn.search.stores.conditions import as_literal, quoted
@@ -280,8 +280,8 @@ LIMIT {k}"""
         if k > width or filtered:
             self._rows("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")
 
-    def _among(self, ids: list[Any]) -> tuple[str, list[Any]]:
-        return f"{self._id} = ANY(%s{self._array})", [ids]
+    def _among(self, ids: IdArray) -> tuple[str, list[Any]]:
+        return f"{self._id} = ANY(%s{self._array})", [ids.tolist()]
 
     def _code_values(self, codes: NDArray[np.uint8]) -> list[Any]:
         """Codes as PostgreSQL writes bit strings."""
