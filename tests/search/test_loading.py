@@ -178,6 +178,12 @@ def test_an_id_twice_in_the_source_is_refused_by_name(name: str, place: Any, kin
         assert len(store) == 0
 
 
+def test_ids_of_equal_hash_are_different_ids(name: str, place: Any) -> None:
+    """Python's hash of 2**61 - 1 is 0."""
+    with opened(name, place) as store:
+        assert store.load(to_arrow(CODES[:4], [0, 2**61 - 1, 1, 2**61], 33)) == len(store) == 4
+
+
 def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, tmp_path: Path) -> None:
     pa = engine("pyarrow")
     good = to_arrow(CODES[:3], ["a", "b", "c"], 33, model="a" * 64, fields={"year": [1, 2, 3]})

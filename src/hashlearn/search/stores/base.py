@@ -198,19 +198,20 @@ class Store(ABC):
 
     def _batches(self, reader: Any, read: list[int], progress: ProgressCallback | None) -> Iterator[Batch]:
         """The rows as checked batches; ``read`` gets their number. An id that occurs twice is refused at the end."""
-        ids: list[Any] = []
+        columns: list[Any] = []
+        hashes: list[NDArray[np.int64]] = []  # of the ids, which take less memory than a set of them
         total = int(reader.schema.metadata.get(ROWS, 0)) or None
         for part in reader:
             codes, column = codes_of_column(part["code"], self.n_bits), id_column(part["id"])
             values = checked_fields({name: part[name] for name in self.fields}, self.fields, len(codes))
-            ids.append(column)
-            if len(column.unique()) < len(column):
-                break
-            yield Batch(codes, ids_from_arrow(column, distinct=False), values)
+            ids = ids_from_arrow(column, distinct=False)
+            columns.append(column)
+            hashes.append(np.fromiter(map(hash, ids.tolist()), np.int64, len(ids)))
+            _require_distinct(columns, hashes[-1:])
+            yield Batch(codes, ids, values)
             read[0] += len(codes)
             tell(progress, f"loading into {self._described}", read[0], total)
-        if ids:
-            require_distinct(require("pyarrow", "parquet", PURPOSE).chunked_array(ids))
+        _require_distinct(columns, hashes)
 
     def remove(self, ids: Any = None, *, where: Any = None) -> int:
         """Remove the rows with these ids, or those that fulfill ``where``, and return how many there were."""
@@ -352,6 +353,13 @@ class Store(ABC):
     @classmethod
     def _package(cls, module: str) -> Any:
         return require(module, cls.extra, f"a {cls.__name__}")
+
+
+def _require_distinct(columns: list[Any], hashes: list[NDArray[np.int64]]) -> None:
+    """Refuse columns of ids if one occurs twice; without equal ``hashes`` none does."""
+    numbers = np.sort(np.concatenate(hashes)) if hashes else np.zeros(0, np.int64)
+    if (numbers[1:] == numbers[:-1]).any():
+        require_distinct(require("pyarrow", "parquet", PURPOSE).chunked_array(columns))
 
 
 def checked_name(name: Any, argument: str, most_bytes: int | None = None) -> str:
