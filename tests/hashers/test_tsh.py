@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import clone
 
 from hashlearn import TwoStepHasher
-from hashlearn.hashers.baselines.tsh import TSH
+from hashlearn.hashers import TSH
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hashlearn.linalg.leading_eigenvectors import leading_eigenvectors
+from hashlearn.linalg.principal_axes import leading_eigenvectors
 
 
 def walk(n: int, seed: int) -> tuple[sp.csr_array, np.ndarray]:

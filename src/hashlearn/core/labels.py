@@ -74,23 +74,19 @@ def _of_one_type(labels: Any, name: str) -> NDArray[Any]:
 
 def require_classes(labels: NDArray[Any], name: str = "y") -> None:
     """Refuse labels from which nothing can be learned: a single class, or no label that two rows share."""
-    n = len(labels)
+    n, problem = len(labels), ""
     if labels.ndim == 2:
         if labels.sum(axis=0, dtype=np.int64).max(initial=0) < 2:
-            raise ValueError(f"{name} has no label that two rows share. Leave {name} out to learn without labels")
-        return
-    n_classes = len(np.unique(labels))
-    if n_classes < 2:
-        raise ValueError(f"{name} holds only one class. Leave {name} out to learn without labels")
-    if n_classes == n:
-        raise ValueError(
-            f"{name} has {n} different labels for {n} rows: a class needs two rows. Leave {name} out to learn without "
-            "labels"
-        )
-    if 2 * n_classes > n:
-        log.warning(
-            "%s has %d classes for %d rows: are these class labels? Many classes make a fit slow", name, n_classes, n
-        )
+            problem = f"{name} has no label that two rows share"
+    elif (n_classes := len(np.unique(labels))) < 2:
+        problem = f"{name} holds only one class"
+    elif n_classes == n:
+        problem = f"{name} has {n} different labels for {n} rows: a class needs two rows"
+    elif 2 * n_classes > n:
+        words = "%s has %d classes for %d rows: are these class labels? Many classes make a fit slow"
+        log.warning(words, name, n_classes, n)
+    if problem:
+        raise ValueError(f"{problem}. Leave {name} out to learn without labels")
 
 
 def label_indicators(labels: NDArray[Any]) -> FloatArray:

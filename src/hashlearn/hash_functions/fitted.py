@@ -43,6 +43,7 @@ Rows: TypeAlias = Any  # NDArray of float32 or float64, or CSR of them
 PanelFunction: TypeAlias = Callable[[Rows], NDArray[Any]]
 
 REAL = (np.float32, np.float64)  # what the evaluators know
+INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 SMALLEST_SCALE = float(np.finfo(np.float64).tiny)
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -127,13 +128,11 @@ class Stored:
         return value
 
     def _array(self, value: Any, name: str) -> NDArray[Any]:
-        kinds = "integers" if self.kind == "integer" else "real numbers, float32 or float64"
-        dtype = getattr(value, "dtype", np.dtype(object))
-        if not isinstance(value, np.ndarray) or not (dtype.kind == "i" if kinds == "integers" else dtype in REAL):
+        words = {"integer": "integers", "float32": "float32"}.get(self.kind, "real numbers, float32 or float64")
+        dtypes = {"integer": INTEGERS, "float32": REAL[:1]}.get(self.kind, REAL)
+        if not isinstance(value, np.ndarray) or value.dtype not in dtypes:
             what = "missing" if value is None else f"{type(value).__name__} {getattr(value, 'dtype', '')}".strip()
-            raise ValueError(f"{name} must be an array of {kinds}, got {what}")
-        if self.kind == "float32" and dtype != np.float32:
-            raise ValueError(f"{name} must be an array of float32, got {dtype}")
+            raise ValueError(f"{name} must be an array of {words}, got {what}")
         return value
 
 
@@ -287,11 +286,7 @@ class FittedHashFunctions(ABC):
     def from_state(cls, state: dict[str, Any]) -> FittedHashFunctions:
         """The inverse of ``state``; a state that does not fit the schema is a ValueError."""
         n_features = int(state["n_features"])
-        sizes = {
-            "n_features": n_features,
-            "n_distinct": len(state["bit_columns"]),
-            "n_bits": len(state["bit_source"]),
-        }
+        sizes = {"n_features": n_features, "n_distinct": len(state["bit_columns"]), "n_bits": len(state["bit_source"])}
         columns, source, signs = (entry.read(state, f"bit_{name}", sizes) for name, entry in BITS.items())
         if not signs.all():
             raise ValueError("bit_signs must hold only -1 and +1")

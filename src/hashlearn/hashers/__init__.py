@@ -14,10 +14,9 @@ from hashlearn.hashers.baselines.nmf_hashing import ALMHashing, NMFHashing
 from hashlearn.hashers.baselines.sdh import SDH
 from hashlearn.hashers.baselines.spectral_hashing import SpectralHashing
 from hashlearn.hashers.baselines.spherical_hashing import SphericalHashing
-from hashlearn.hashers.baselines.tsh import TSH
 from hashlearn.hashers.ranking import RankingHasher
 from hashlearn.hashers.tuning import Tuned, tune
-from hashlearn.hashers.two_step import TwoStepHasher
+from hashlearn.hashers.two_step import TSH, TwoStepHasher
 
 HASHERS: dict[str, type[BaseHasher]] = {
     "two_step": TwoStepHasher,

@@ -1,5 +1,7 @@
 """The paper's method as one estimator: infer codes for the training samples, then learn to predict them.
 
+TSH, the older method, is the same estimator with other defaults.
+
 Histograms, pixels and filter energies are skewed, and a few large entries dominate every distance. With their square
 roots, ``X ** 0.5``, all entries matter to kernels and neighbors; docs/quality.md has measurements.
 """
@@ -182,6 +184,47 @@ class TwoStepHasher(BitPredictor):
             codewords = arranged(codewords, groups, to_numpy(X), rng)
         self.inference_report_.final_objective = groups.objective(codewords)
         return codewords.astype(np.int8)[groups.member]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TSH(TwoStepHasher):
+    """Two-step hashing: bits by spectral relaxation and box-constrained L-BFGS, then RBF-SVMs.
+
+    `TwoStepHasher` with labels and other defaults: ``solver="nopt"``, ``hash_function="rbf_svm"``, ``init="pca"``,
+    three sweeps, and codewords left as the sweeps end. The parameters are those of `TwoStepHasher`.
+
+    Deviations
+    ----------
+    * A bit starts from its present signs and is replaced only by a better one, as in the other two-step methods here.
+      Published TSH takes what the solver returns, as ``TwoStepHasher.paper("nopt")`` does. On digits (three splits of
+      300 queries) that raises the objective by up to 1.4 %. Mean average precision is the same within its deviation:
+      98.7 here and 98.8 as published with 8 bits, 99.1 and 99.2 with 16, 99.1 and 99.1 with 32.
+
+    Attributes
+    ----------
+    codes_, inference_report_, hash_functions_, target_ : as in `TwoStepHasher`
+
+    References
+    ----------
+    G. Lin, C. Shen, D. Suter, A. van den Hengel: A general two-step approach to learning-based hashing. ICCV 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn.hashers import TSH
+    >>> X, y = load_digits(return_X_y=True)
+    >>> TSH(n_bits=16, random_state=0).fit(X[:500], y[:500]).encode(X[:2]).shape
+    (2, 2)
+    """
+
+    _needs_labels = True
+
+    solver: Any = "nopt"
+    hash_function: Any = "rbf_svm"
+    init: Any = "pca"
+    n_sweeps: int | str = 3
+    spread: bool = False
+    arrange: bool = False
 
 
 def build_target(target: Target, X: Any, labels: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:

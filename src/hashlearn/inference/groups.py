@@ -160,11 +160,7 @@ class GroupBits:
 
 
 def _best_search(
-    groups: Groups,
-    n_bits: int,
-    n_sweeps: int | str,
-    rng: np.random.Generator,
-    seconds_left: Callable[[], float],
+    groups: Groups, n_bits: int, n_sweeps: int | str, rng: np.random.Generator, seconds_left: Callable[[], float]
 ) -> tuple[GroupBits, InferenceReport]:
     """The best of several starts, each improved by tabu walks until no bit changes."""
     n_groups = len(groups.counts)

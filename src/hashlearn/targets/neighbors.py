@@ -25,9 +25,8 @@ from hashlearn.core.checks import whole_number
 from hashlearn.core.memory import densified
 from hashlearn.core.names import require_choice
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.linalg.leading_eigenvectors import GUARDS, leading_eigenvectors
 from hashlearn.linalg.nearest import nearest_in_cells, nearest_rows
-from hashlearn.linalg.principal_axes import with_fixed_signs
+from hashlearn.linalg.principal_axes import GUARDS, leading_eigenvectors, with_fixed_signs
 from hashlearn.targets.base import Target, centered_unit_rows
 
 log = logging.getLogger(__name__)
