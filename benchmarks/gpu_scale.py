@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from hashlearn import bqp, inference, metrics
-from hashlearn.bits.tensors import pack_tensor
+from hashlearn.bits.packing import pack_tensor
 from hashlearn.hash_functions import KernelExpansion, LinearMargins, distinct_bits
 from hashlearn.inference import PRESETS
 from hashlearn.inference.all_rows import WholeBits

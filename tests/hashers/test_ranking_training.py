@@ -10,7 +10,6 @@ from scipy.special import log_softmax, softmax
 
 from hashlearn import RankingHasher
 from hashlearn.hashers.ranking import encoder as ranking_encoder
-from hashlearn.hashers.ranking import training
 from hashlearn.hashers.ranking.encoder import OTHER_CLASS, Batch, Network, start_values
 from tests.hashers.supervised_laws import X
 
@@ -173,8 +172,10 @@ def test_a_training_that_diverges_leaves_the_start():
 )
 def test_three_checks_without_a_gain_end_the_second_half_of_training(recalls, last, kept, ending, monkeypatch):
     found = iter(recalls)
-    monkeypatch.setattr(training, "CHECKS", 10)
-    monkeypatch.setattr(training, "_check", lambda network, held_out, step, k: training.Check(step, *[next(found)] * 2))
+    monkeypatch.setattr(ranking_encoder, "CHECKS", 10)
+    monkeypatch.setattr(
+        ranking_encoder, "_check", lambda network, held_out, step, k: ranking_encoder.Check(step, *[next(found)] * 2)
+    )
     report = quick(n_steps=50).fit(X[:400]).ranking_report_
     assert [check.step for check in report.checks] == list(range(0, last + 1, 5))
     assert (report.kept_step, report.ending) == (kept, ending)
@@ -193,4 +194,4 @@ def test_time_that_is_up_ends_training():
 @pytest.mark.parametrize("fraction", [0.0, 0.03, 0.05, 0.5, 1.0, 7.0])
 def test_the_rate_rises_and_falls_to_zero(fraction):
     expected = {0.0: 0.02, 0.03: 0.62, 0.05: 1.0, 0.5: 0.5, 1.0: 0.0, 7.0: 0.0}
-    assert training._rate(fraction) == pytest.approx(expected[fraction], abs=0.01)
+    assert ranking_encoder._rate(fraction) == pytest.approx(expected[fraction], abs=0.01)

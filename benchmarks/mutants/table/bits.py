@@ -52,7 +52,7 @@ MUTANTS = [
     ),
     Mutant(
         "tensors are packed with the lowest bit first",
-        "bits/tensors.py",
+        "bits/packing.py",
         "places = torch.arange(7, -1, -1, dtype",
         "places = torch.arange(0, 8, dtype",
         ("tests/hashers/test_two_step_tensors.py",),

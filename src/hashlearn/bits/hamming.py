@@ -3,6 +3,9 @@
 For signs z, z' of n_bits bits, zᵀz' = n_bits − 2 · distance, eq. (2). A pair costs one xor and one population count for
 every 64 bits. The kernels read the database in ``planes``: all words of one position are stored together. The compiler
 can then use vector instructions for any code width.
+
+For tensors, with bits as signs, distance = (n_bits − inner product) / 2. This is exact in half precision with float32
+sums, and matrix products are what accelerators do fastest.
 """
 
 from __future__ import annotations
@@ -15,9 +18,12 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hashlearn.bits.packing import packed_codes
+from hashlearn.core.arrays import numbers_at_once
 from hashlearn.core.threads import map_row_blocks
 
 WordArray: TypeAlias = NDArray[np.uint64]
+
+LONGEST_HALF = 2048  # bits up to which float16 holds inner products of signs exactly
 
 
 def hamming_distances(a: Any, b: Any) -> NDArray[np.int32]:
@@ -49,6 +55,41 @@ def as_words(packed: Any) -> WordArray:
     padded = np.zeros((n, 8 * -(-width // 8)), np.uint8)
     padded[:, :width] = packed
     return padded.view(np.uint64)
+
+
+def packed_to_signs(packed: Any) -> Any:
+    """Packed bytes as ±1 of shape (n, 8 · bytes), in the fastest dtype for products. Pad bits become −1."""
+    import torch
+
+    if packed.dtype != torch.uint8 or packed.dim() != 2:
+        raise TypeError(f"codes must be packed, a 2-D uint8 tensor, got {packed.dtype} of shape {tuple(packed.shape)}")
+    shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=packed.device)
+    bits = (packed[:, :, None] >> shifts) & 1
+    exact_in_half = packed.is_cuda and 8 * packed.shape[1] <= LONGEST_HALF
+    dtype = torch.float16 if exact_in_half else torch.float32
+    return (2 * bits.flatten(1).to(dtype) - 1).contiguous()
+
+
+def require_comparable(queries: Any, database: Any) -> None:
+    """Refuse tensors of codes that are on different devices or have different widths."""
+    if queries.device != database.device:
+        raise ValueError(f"queries are on {queries.device}, but the database is on {database.device}; move one of them")
+    if queries.shape[1:] != database.shape[1:]:
+        shapes = f"{tuple(queries.shape)} and {tuple(database.shape)}"
+        raise ValueError(f"queries and database must have rows of equal width, got {shapes}")
+
+
+def items_at_once(queries: Any) -> int:
+    """How many items to compare with these queries in one product."""
+    return max(1, numbers_at_once(queries.device, on_cpu=1 << 21, elsewhere=1 << 27) // max(len(queries), 1))
+
+
+def sign_distances(queries: Any, database: Any) -> Any:
+    """Hamming distances, int32 (n_queries, n_database), of codes as `packed_to_signs` returns them."""
+    import torch
+
+    products = queries @ database.T
+    return ((queries.shape[1] - products.float()) * 0.5).round().to(torch.int32)
 
 
 @intrinsic

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bits.tensors import pack_tensor
 from hashlearn.core.arrays import is_tensor
 from hashlearn.core.checks import whole_number
 
@@ -45,6 +44,19 @@ def pack_bits(bits: Any) -> Any:
     array([[129, 128]], dtype=uint8)
     """
     return pack_tensor(bits) if is_tensor(bits) else np.packbits(_two_valued(bits, "bits", (0, 1)) != 0, axis=1)
+
+
+def pack_tensor(bits: Any) -> Any:
+    """`pack_bits` of a tensor of 0/1, shape (n, n_bits)."""
+    import torch
+
+    if bits.dim() != 2 or bits.shape[1] == 0:
+        raise ValueError(f"bits must have 2 dimensions and at least one column, got shape {tuple(bits.shape)}")
+    if not bool(((bits == 0) | (bits == 1)).all()):
+        raise ValueError("bits must hold only 0 and 1")
+    padded = torch.nn.functional.pad(bits.to(torch.uint8), (0, -bits.shape[1] % 8))
+    places = torch.arange(7, -1, -1, dtype=torch.uint8, device=bits.device)
+    return (padded.unflatten(1, (-1, 8)) << places).sum(dim=2, dtype=torch.uint8)
 
 
 def unpack_bits(packed: Any, n_bits: int) -> ByteArray:

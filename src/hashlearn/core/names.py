@@ -34,6 +34,15 @@ def require_choice(value: object, name: str, choices: Collection[str]) -> None:
         raise ValueError(f"{name} must be one of {known}, got {value!r}{did_you_mean(value, choices)}")
 
 
+def is_automatic(value: object) -> bool:
+    """Whether a parameter leaves the choice to us.
+
+    >>> is_automatic("auto"), is_automatic(3)
+    (True, False)
+    """
+    return isinstance(value, str) and value == "auto"
+
+
 def known_name(name: str, choices: Iterable[str], what: str) -> str:
     """The one of ``choices`` that ``name`` means, else a ValueError that suggests the nearest.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hashlearn.core import thresholds
-from hashlearn.core.names import require_choice
+from hashlearn.core.names import is_automatic, require_choice
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits, every_bit
 from hashlearn.hash_functions.fitted import FittedHashFunctions
 from hashlearn.hash_functions.hash_function import EstimatorMargins, HashFunction, SklearnHashFunctions
@@ -87,11 +87,6 @@ def accepts_sparse(value: Any) -> bool:
     (True, False)
     """
     return is_automatic(value) or as_hash_function(value).accepts_sparse
-
-
-def is_automatic(value: Any) -> bool:
-    """Whether this parameter leaves the choice to `automatic`."""
-    return isinstance(value, str) and value == "auto"
 
 
 def automatic(n: int, with_labels: bool) -> HashFunction:

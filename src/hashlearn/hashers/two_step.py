@@ -18,8 +18,9 @@ from hashlearn import bqp
 from hashlearn.core.arrays import is_tensor, tensor_like, to_numpy
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import checked_labels, require_classes
+from hashlearn.core.names import is_automatic
 from hashlearn.core.progress import ProgressCallback, tell, watched
-from hashlearn.hash_functions import as_hash_function, automatic, is_automatic
+from hashlearn.hash_functions import as_hash_function, automatic
 from hashlearn.hashers.base import BitPredictor
 from hashlearn.hashers.codewords import arranged, spread_codewords
 from hashlearn.inference import infer_codes, infer_group_codes, merges_rows, start_codes
@@ -151,7 +152,7 @@ class TwoStepHasher(BitPredictor):
         options: dict[str, Any] = {name: getattr(self, name) for name in ("solver", "n_sweeps", "time_limit")}
         options |= {"rng": rng, "progress": progress}
         groups = target.groups(X, labels, rng)
-        starts_anew = isinstance(self.init, str) and self.init == "auto" and self.monotone
+        starts_anew = is_automatic(self.init) and self.monotone
         if groups is not None and starts_anew and merges_rows(self.solver):
             words, self.inference_report_ = infer_group_codes(groups, self.n_bits, **options)
             return self._assigned(words, groups, X, rng)

@@ -16,12 +16,13 @@ from hashlearn.bqp.rows import rows_of
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.bqp.state import AtMost
 from hashlearn.core.arrays import FloatArray, is_tensor
+from hashlearn.core.names import is_automatic
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.inference.descent import BitRecord, Bits, InferenceReport, countdown, descend, require_seconds
 from hashlearn.inference.objective import frobenius_square, objective, objective_floor
 from hashlearn.inference.passes import bits_in_memory
-from hashlearn.inference.presets import Passes, described, is_automatic, new_report, solver_pair
+from hashlearn.inference.presets import Passes, described, new_report, solver_pair
 from hashlearn.targets import Groups
 
 SWEEPS, SWEEPS_OF_PASSES = 3, 5  # what "auto" stands for

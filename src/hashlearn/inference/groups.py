@@ -20,13 +20,14 @@ from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.tabu import ROUNDING, tabu_moves
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.names import is_automatic
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.core.thresholds import LARGEST_ENUMERATED
 from hashlearn.inference.all_rows import SWEEPS, solve_bit
 from hashlearn.inference.descent import BitRecord, InferenceReport, countdown, descend
 from hashlearn.inference.objective import objective_floor
-from hashlearn.inference.presets import PRESETS, Passes, described, is_automatic, named_solver, new_report
+from hashlearn.inference.presets import PRESETS, Passes, described, named_solver, new_report
 from hashlearn.targets import Groups
 
 SEARCH_SWEEPS = 10  # the most for one start; 3 to 8 are enough mostly

@@ -14,7 +14,7 @@ import numpy as np
 from hashlearn import bqp
 from hashlearn.bqp.methods import configured
 from hashlearn.core import thresholds
-from hashlearn.core.names import require_choice
+from hashlearn.core.names import is_automatic, require_choice
 from hashlearn.inference.descent import InferenceReport
 from hashlearn.inference.passes import MAX_PASSES, SAMPLED_ROWS
 
@@ -64,11 +64,6 @@ def solver_pair(solver: Any, target: bqp.Operator, n_bits: int, monotone: bool, 
     # Bits of early sweeps are solved again, so their bounds would soon be out of date. There we skip expensive proofs.
     early = replace(last, certify=False) if isinstance(name, str) and name == "sampled_sdr" else last  # type: ignore[type-var]
     return last, early
-
-
-def is_automatic(solver: Any) -> bool:
-    """Whether the choice is ours."""
-    return isinstance(solver, str) and solver == "auto"
 
 
 def named_solver(solver: Any) -> bqp.Solver | Passes:

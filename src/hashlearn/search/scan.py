@@ -15,8 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.bits import as_words
-from hashlearn.bits.hamming import distances_to_all
-from hashlearn.bits.tensors import items_at_once, packed_to_signs, require_comparable, sign_distances
+from hashlearn.bits.hamming import distances_to_all, items_at_once, packed_to_signs, require_comparable, sign_distances
 from hashlearn.core.checks import require_k
 from hashlearn.core.threads import map_threads, n_threads
 from hashlearn.search.interface import ByteArray, DistanceArray, RowArray, SearchResult

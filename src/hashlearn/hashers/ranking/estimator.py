@@ -18,9 +18,8 @@ from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.distinct_bits import every_bit
 from hashlearn.hash_functions.network import NetworkMargins
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.ranking.encoder import Network, start_values
+from hashlearn.hashers.ranking.encoder import Network, RankingReport, learn, start_values
 from hashlearn.hashers.ranking.sampling import NO_LABEL, Form, Sample, draw_sample, on_device_of
-from hashlearn.hashers.ranking.training import RankingReport, learn
 from hashlearn.linalg.principal_axes import principal_axes
 from hashlearn.targets.labels import labeled
 

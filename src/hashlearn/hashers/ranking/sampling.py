@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import IntArray, is_tensor, to_numpy
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.core.thresholds import RANKED_ANCHORS, RANKED_ROWS
-from hashlearn.hashers.ranking.encoder import OTHER_CLASS, Batch
 from hashlearn.linalg.nearest import nearest_rows
 
 FEWEST_HELD_OUT, MOST_HELD_OUT = 8, 400
@@ -27,6 +26,7 @@ MATES = 3  # of these, rows of its class
 STEPS_AT_ONCE = 64  # whose indices are drawn together
 TENSOR_ROWS = 65_536
 NO_LABEL = -1
+OTHER_CLASS = 0.5  # how much farther rows of another class should be, for each unit that rows of one's own are nearer
 EQUAL_ROWS = 1e-7  # spread that is rounding, as a share of the norm
 
 
@@ -73,6 +73,16 @@ def _each_block(function: Callable[[int, Any], Any], X: Any) -> list[Any]:
     if is_tensor(X):
         return [function(first, X[first : first + TENSOR_ROWS].double()) for first in range(0, len(X), TENSOR_ROWS)]
     return map_row_blocks(lambda first, last: function(first, X[first:last].astype(np.float64)), *X.shape)
+
+
+class Batch(NamedTuple):
+    """Rows to rank against each other."""
+
+    indices: Any  # of the rows; pairs of one row are excluded
+    rows: Any  # (n, n_features), as they are
+    noisy: Any  # the same with noise, what the encoder reads
+    labels: Any  # (n,), −1 for none; None if there are no labels
+    queries: Any = None  # bool (n,): rows that only search, and are excluded as j; None if there are none
 
 
 class HeldOut(NamedTuple):
