@@ -258,14 +258,14 @@ def digests(arrays: Arrays) -> dict[str, str]:
 
 
 def _read_arrays(file: BinaryIO, header: Header, expected: Mapping[str, Any]) -> Arrays:
-    """Every array, verified against its SHA-256 in ``expected``."""
+    """Every array, verified against its SHA-256 in ``expected``; a file that ends too early has another one."""
     buffer = np.empty(header.entries[-1].last if header.entries else 0, dtype=np.uint8)
     arrays = {}
     for entry in header.entries:
         raw, digest = buffer[entry.first : entry.last], hashlib.sha256()
         for first in range(0, len(raw), BLOCK):
             block = raw[first : first + BLOCK].data
-            file.readinto(block)  # type: ignore[attr-defined]  (a file that ends too early has another digest)
+            file.readinto(block)  # type: ignore[attr-defined]
             digest.update(block)
         if digest.hexdigest() != expected[entry.name]:
             raise PersistenceError(f"array {entry.name!r} does not have its SHA-256: the file is damaged")

@@ -103,8 +103,7 @@ def confusions(X: Any, member: NDArray[np.intp], rng: np.random.Generator) -> Fl
     X, member, n_classes = X[rows], member[rows], int(member.max()) + 1
     with one_blas_thread():
         gamma, _ = choose_gamma("neighbors", X, rng)
-        one_hot = np.zeros((len(rows), n_classes))
-        one_hot[np.arange(len(rows)), member] = 1.0
+        one_hot = np.eye(n_classes)[member]
         scores = one_hot - leave_one_out_errors(RBFPoints(X, gamma).gram(), one_hot, ALPHA)
         mixed = one_hot.T @ np.maximum(scores, 0.0) / np.maximum(np.bincount(member, minlength=n_classes), 1)[:, None]
     mixed = mixed + mixed.T
