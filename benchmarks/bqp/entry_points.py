@@ -76,7 +76,8 @@ def _cut_entries(instance: Instance) -> Iterator[Entry]:
     graph.add_nodes_from(labels)
     graph.add_weighted_edges_from(terms, weight="w")
     yield f"max_cut {kind.__name__}", _cut(instance, lambda: graph, True, weight="w")
-    yield "max_cut edge list", _cut(instance, lambda: iter(terms), True, nodes=labels)
+    listed = [*terms, *((label, label, 0.0) for label in labels)]  # nodes without edges too
+    yield "max_cut edge list", _cut(instance, lambda: iter(listed), True)
     i, j, w = _arrays(instance)
     twice = sp.coo_array((np.append(w, w), (np.append(i, j), np.append(j, i))), shape=(len(labels),) * 2)
     yield "max_cut sparse", _cut(instance, lambda: twice, False)

@@ -177,7 +177,7 @@ def test_too_low_an_end_of_the_spectrum_costs_a_restart_and_no_bound(monkeypatch
 def test_restarts_of_a_test_count_in_its_probability():
     """Every restart draws new vectors, and eight relaxations make all their tests."""
     assert 8 * chebyshev.MOST_TESTS * chebyshev.MOST_RESTARTS * chebyshev.FAILURE_PROBABILITY <= 1e-9
-    t = chebyshev._component()
+    t = chebyshev.COMPONENT
     assert (2.0 * NormalDist().cdf(t) - 1.0) ** chebyshev.COLUMNS == pytest.approx(chebyshev.FAILURE_PROBABILITY)
 
 

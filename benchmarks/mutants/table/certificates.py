@@ -124,8 +124,8 @@ MUTANTS = [
     Mutant(
         "the rounding of the recurrence is forgotten",
         "bqp/sdr/chebyshev.py",
-        "return bool(grown + errors @ quotients >= t)",
-        "return bool(grown + 0.0 * (errors @ quotients) >= t)",
+        "return bool(grown + errors @ quotients >= COMPONENT)",
+        "return bool(grown + 0.0 * (errors @ quotients) >= COMPONENT)",
         ROUNDING,
     ),
     Mutant(

@@ -93,12 +93,8 @@ class ExactForm:
     def scaled(self, exponent: int) -> ExactForm:
         """2^exponent · A."""
         factor = Fraction(2) ** exponent
-
-        def entries() -> Entries:
-            i, j, numbers, own = self.entries
-            return i, j, numbers, own + exponent
-
-        return ExactForm(self.n, entries, self.zero * factor, self.rounding * float(factor))
+        make = lambda: (*self.entries[:3], self.exponent + exponent)  # noqa: E731
+        return ExactForm(self.n, make, self.zero * factor, self.rounding * float(factor))
 
     def contracted(self, columns: NDArray[Any], signs: FloatArray, slack: float) -> ExactForm:
         """The form in variables z with x_i = signs_i · z_columns(i); ``slack`` is what rounding did to their floats."""

@@ -17,6 +17,7 @@ Each step replaces A by a B for which xᵀAx = unit · (zᵀBz + constant) with 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -245,11 +246,7 @@ def _by_blocks(function: Callable[[int, int], Any], P: Any) -> Any:
 
 def _module(P: Any) -> Any:
     """``torch`` for a tensor, else ``numpy``."""
-    if not is_tensor(P):
-        return np
-    import torch
-
-    return torch
+    return sys.modules["torch"] if is_tensor(P) else np
 
 
 @njit(cache=True, nogil=True)

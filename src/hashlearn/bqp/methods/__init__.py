@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.auto import Auto
 from hashlearn.bqp.methods.exact import Exact
@@ -20,6 +18,7 @@ from hashlearn.bqp.methods.spectral import Spectral
 from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.state import Solver
+from hashlearn.core.checks import whole_number
 from hashlearn.core.names import did_you_mean
 
 METHODS: dict[str, type[Solver]] = {
@@ -52,8 +51,7 @@ def configured(method: str | Solver, max_iter: int | None = None, argument: str 
         )
     if max_iter is None:
         return solver
-    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 1:
-        raise ValueError(f"max_iter must be a positive integer or None, got {max_iter!r}")
+    limit = whole_number(max_iter, "max_iter", least=1)
     if not dataclasses.is_dataclass(solver) or not hasattr(solver, "max_iter"):
         raise ValueError(f"method {solver.name!r} has no iterations to limit; leave max_iter out, use time_limit")
-    return dataclasses.replace(solver, max_iter=int(max_iter))
+    return dataclasses.replace(solver, max_iter=limit)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -98,7 +98,7 @@ class Answer:
         )
 
 
-def max_cut(graph: Any, *, weight: str = "weight", nodes: Iterable[Hashable] | None = None, **options: Any) -> Answer:
+def max_cut(graph: Any, *, weight: str = "weight", **options: Any) -> Answer:
     """Find a large cut of a graph, and prove that no cut is larger than a bound.
 
     Parameters
@@ -107,11 +107,11 @@ def max_cut(graph: Any, *, weight: str = "weight", nodes: Iterable[Hashable] | N
 
         - a networkx ``Graph`` or ``MultiGraph``; an edge without a weight has weight 1
         - a symmetric array or scipy.sparse matrix of weights; entry (i, j) is the edge between nodes i and j
-        - an iterable of tuples ``(u, v)`` or ``(u, v, w)``; labels may be any hashable objects, of mixed types
+        - an iterable of tuples ``(u, v)`` or ``(u, v, w)``; labels may be any hashable objects, of mixed types. A
+          node without edges may be listed as ``(u, u, 0)``
 
         Parallel edges are summed, and a warning says so. Self-loops are in no cut. A graph without nodes has the cut 0.
     weight : the edge attribute of networkx that holds the weights
-    nodes : all nodes of an edge list, in order, to keep nodes without edges
     **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``, ``verbose``; and in the
         words of the graph ``fixed`` (sides that are given, as ``{node: 1 or -1}``), ``x0`` (sides) and ``progress``
 
@@ -129,7 +129,7 @@ def max_cut(graph: Any, *, weight: str = "weight", nodes: Iterable[Hashable] | N
     >>> answer.sides["a"] != answer.sides["b"] != answer.sides["c"]
     True
     """
-    return solve_problem(max_cut_problem(graph, weight=weight, nodes=nodes), **options)
+    return solve_problem(max_cut_problem(graph, weight=weight), **options)
 
 
 def qubo(

@@ -27,7 +27,7 @@ Labels = tuple[Hashable, ...]
 Terms = tuple[IntArray, IntArray, FloatArray]  # i, j, w
 
 
-def max_cut_problem(graph: Any, *, weight: str = "weight", nodes: Iterable[Hashable] | None = None) -> Problem:
+def max_cut_problem(graph: Any, *, weight: str = "weight") -> Problem:
     """The `Problem` of the largest cut of a graph, as `max_cut` takes it.
 
     >>> from hashlearn import bqp
@@ -35,14 +35,10 @@ def max_cut_problem(graph: Any, *, weight: str = "weight", nodes: Iterable[Hasha
     Problem(max-cut, n=3, terms=2)
     """
     networkx = sys.modules.get("networkx")
-    is_graph = networkx is not None and isinstance(graph, networkx.Graph)
-    is_matrix = sp.issparse(graph) or hasattr(graph, "__array__")
-    if nodes is not None and (is_graph or is_matrix):
-        raise ValueError("nodes goes with a list of edges; a networkx graph or a matrix knows its nodes")
-    if is_matrix:
+    if sp.issparse(graph) or hasattr(graph, "__array__"):
         n, i, j, w = _symmetric_terms(graph, "graph")
         return Problem("max-cut", n, i, j, w, maximize=True)
-    if is_graph:
+    if networkx is not None and isinstance(graph, networkx.Graph):
         if graph.is_directed():
             raise ValueError("graph is directed, and a cut has no direction; pass graph.to_undirected()")
         labels, (i, j, w) = _labeled(graph.edges(data=weight, default=1), graph.nodes)
@@ -52,10 +48,7 @@ def max_cut_problem(graph: Any, *, weight: str = "weight", nodes: Iterable[Hasha
             f"(u, v, w), got {type(graph).__name__}"
         )
     else:
-        known = tuple(dict.fromkeys(() if nodes is None else nodes))
-        labels, (i, j, w) = _labeled(_edges(graph), known)
-        if nodes is not None and len(labels) > len(known):
-            raise ValueError(f"graph has an edge at {labels[len(known)]!r}, but nodes does not hold it")
+        labels, (i, j, w) = _labeled(_edges(graph))
     problem = Problem("max-cut", len(labels), i, j, w, maximize=True, labels=labels)
     for note in problem.notes:
         if "parallel" in note:  # which may be a mistake; a self-loop changes no cut

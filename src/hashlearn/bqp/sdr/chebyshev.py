@@ -39,6 +39,8 @@ MOST_TESTS = 128
 MOST_RESTARTS = 3  # of a test that began with too low an estimate of the largest eigenvalue
 FAILURE_PROBABILITY = 1e-9 / (8 * MOST_TESTS * MOST_RESTARTS)
 COLUMNS = 8  # random starts: one cache line for each row
+# t: all |uᵀb| are below it with probability `FAILURE_PROBABILITY`, since P(|g| ≤ t) = 2Φ(t) − 1.
+COMPONENT = NormalDist().inv_cdf(0.5 * (1.0 + FAILURE_PROBABILITY ** (1.0 / COLUMNS)))
 LEAST_WEIGHT = 1e-3  # entries of d are raised to this fraction of their mean
 LEAST_STEPS, MOST_STEPS = 30, 20_000
 LARGEST_GROWTH = 1e8  # a recurrence stops here, as the test has failed
@@ -225,13 +227,8 @@ def _cut(A: Operator, size: float) -> Operator:
 
 def _steps_for(n: int, growth: float) -> int:
     """Steps after which an eigenvalue at 1 + ``growth`` beyond [−1, 1] would have been seen."""
-    steps = np.log(2.0 * np.sqrt(n) / _component()) / np.sqrt(2.0 * max(growth, 1e-12))
+    steps = np.log(2.0 * np.sqrt(n) / COMPONENT) / np.sqrt(2.0 * max(growth, 1e-12))
     return int(min(max(steps + 2.0, LEAST_STEPS), MOST_STEPS))
-
-
-def _component() -> float:
-    """t: all |uᵀb| are below it with probability `FAILURE_PROBABILITY`, since P(|g| ≤ t) = 2Φ(t) − 1."""
-    return NormalDist().inv_cdf(0.5 * (1.0 + FAILURE_PROBABILITY ** (1.0 / COLUMNS)))
 
 
 def growth_bound(norm: float, errors: FloatArray) -> float:
@@ -240,13 +237,13 @@ def growth_bound(norm: float, errors: FloatArray) -> float:
     ``errors`` bounds the local errors of all steps. The result belongs to the root of
     norm / T_k(cosh θ) + Σ_j errors_j · |U_{k−1−j}| / T_k = t, with T_k ≥ ½ e^{kθ}.
     """
-    t, steps = _component(), len(errors)
+    steps = len(errors)
     j = np.arange(steps)
 
     def possible(theta: float) -> bool:
         grown = 2.0 * norm * np.exp(-min(steps * theta, 700.0))
         quotients = np.exp(-np.minimum(j * theta, 700.0)) * np.minimum(1.0 / np.sinh(theta), 2.0 * (steps - j))
-        return bool(grown + errors @ quotients >= t)
+        return bool(grown + errors @ quotients >= COMPONENT)
 
     low, high = 0.0, 20.0
     if possible(high):

@@ -57,6 +57,7 @@ class GeneralRelaxation:
     def __post_init__(self) -> None:
         A, state = self.A, self.state
         self.early_rng = self.rng.spawn(1)[0]
+        self._check_time = partial(state.check_time, "certificate")
         self.limit = state.seconds + state.seconds_left
         self.most_columns = int(np.sqrt(2 * A.n)) + 8  # every minimum with more columns is global
         kinds: Any = (MixingSweeps if A.rows.on_host else DeviceSweeps) if A.is_sparse else QuasiNewton
@@ -78,7 +79,7 @@ class GeneralRelaxation:
         rounds = min(tolerance.max_rounds, MOST_ROUNDS)
         for round_ in range(rounds):
             self._settle(target)
-            self.state.check_time("certificate")
+            self._check_time()
             value, y = steps.dual()
             if value < best_value:
                 best, best_value = steps.V, value
@@ -144,9 +145,6 @@ class GeneralRelaxation:
             self.best = certificate
         if self.state.propose_bound(certificate.bound):
             self.state.details["certificate"] = certificate.kind
-
-    def _check_time(self) -> None:
-        self.state.check_time("certificate")
 
     def _is_late(self) -> bool:
         return self.state.seconds_left < (1.0 - STEPS_SHARE) * self.limit < np.inf
