@@ -97,7 +97,7 @@ def test_describe_and_search_read_what_export_wrote(codes: Path, name: str) -> N
         refused(*from_store, "--where", "land=en", words="has no column 'land'; its columns are 'lang'")
     else:
         refused(*from_store, "--where", "lang=en", words="keeps ids and codes only")
-        refused(*from_store, "--table", "a", words=f"--table: a store of {name} has none; leave it out")
+        refused(*from_store, "--table", "a", words=f"--table: is not for {name}; leave it out")
     LSH(n_bits=12, random_state=1).fit(X[:N]).save("other")
     refused("search", "other", *from_store[2:], words="has codes of model")
     LSH(n_bits=8, random_state=1).fit(X[:N]).save("other")
@@ -112,7 +112,7 @@ def test_where_there_is_no_store(codes: Path) -> None:
     search = ["search", "model", "--queries", "Q.npy", "--database-codes"]
     refused(*search, "codes.parquet", "--where", "lang=en", words="--where: is for stores; hashlearn export makes one")
     refused(*search, "codes.parquet", "--table", "codes", words="--table: is for stores")
-    refused("describe", "codes.parquet", "--table", "codes", words="--table: codes.parquet is no store with tables")
+    refused("describe", "codes.parquet", "--table", "codes", words="--table: codes.parquet is no store; leave it out")
     answer("export", "codes.parquet", "--to", "sqlite_vec", "--path", "codes.db")
     refused("describe", "codes.db", "--table", "other", words="nothing is stored at table")
     refused(*search, "codes.db", "--table", "other", words="nothing is stored at table")
@@ -134,6 +134,10 @@ def test_a_table_of_the_user(codes: Path) -> None:
         answer("encode", "model", "docs.parquet", "-o", "alone.parquet")
         refused("export", "codes.parquet", *options, "--add-column", words="has no column 'lang'")
         answer("export", "alone.parquet", *options, "--add-column")
+        search = ["search", "model", "--queries", "Q.npy", "-k", 3, "--database-codes"]
+        found = answer(*search, url, *options[4:], "--where", "title!=nothing")["neighbors"]
+        assert found == answer(*search, "alone.parquet")["neighbors"]
+        assert answer("describe", url, *options[4:])["rows"] == N
         found = connection.execute(f"SELECT count(*), count(bits), min(title) FROM {table}").fetchone()
     assert found == (N, N, f"title of {IDS[0]}")
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import InputError, one_line, refusals
+from hashlearn.cli.exits import one_line, refusals, refuse
 from hashlearn.cli.places import shown_place, store_at, store_opened
 from hashlearn.core.container import PersistenceError, has_kind
 from hashlearn.core.progress import ProgressBar
@@ -18,8 +18,9 @@ from hashlearn.core.progress import ProgressBar
 @click.command("describe", short_help="What a model is and what it was learned from; codes, indexes, stores.")
 @click.argument("place")
 @options.table_option
+@options.columns_option
 @options.answers
-def describe_command(place: str, table: str | None, bar: ProgressBar) -> options.Answer:
+def describe_command(place: str, table: str | None, columns: str | None, bar: ProgressBar) -> options.Answer:
     """Describe what is at PLACE: a model, codes (Parquet or npy), an index of HammingIndex, or a store that export
     filled, by its file, folder, URL or connection string.
 
@@ -35,11 +36,13 @@ def describe_command(place: str, table: str | None, bar: ProgressBar) -> options
         store = store_at(place)
     if store is not None:
         bar.begin("opening the store")
-        with store_opened(store, place, table) as opened:
+        with store_opened(store, place, table, columns) as opened:
             about = {"rows": len(opened), **_about(opened), "fields": [*opened.fields]}
         return _codes({"place": shown_place(store, place), "kind": "store", "store": store}, about)
-    if table is not None:
-        raise InputError(f"--table: {place} is no store with tables; leave it out")
+    refuse(
+        (table is not None, f"--table: {place} is no store; leave it out"),
+        (columns is not None, f"--columns: {place} is no store; leave it out"),
+    )
     with refusals():
         if not file.exists():
             raise FileNotFoundError(f"{file}: there is no such file")

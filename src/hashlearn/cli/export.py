@@ -20,7 +20,7 @@ from hashlearn.core.progress import ProgressBar
 @click.option("--url", help="postgres: URL or connection string.  [default: PGHOST and the other variables of libpq]")
 @click.option("--path", type=click.Path(path_type=Path), help="All other stores: file or folder of the store.")
 @options.table_option
-@click.option("--columns", metavar="ID,CODE", help="postgres: columns of a table of your own.  [default: id,code]")
+@options.columns_option
 @click.option("--add-column", is_flag=True, help="postgres: add the column for codes to a table of your own.")
 @click.option("--kind", type=click.Choice(["flat", "hnsw", "ivf"]), help="faiss: kind of index.  [default: flat]")
 @click.option(
@@ -79,8 +79,4 @@ def _place(to: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if place == "path" and place not in given:
         raise InputError(f"--path: is missing; name the file or folder of the {to} store")
     settings = {name: value for name, value in given.items() if name != place}
-    if "columns" in settings:
-        settings["columns"] = tuple(settings["columns"].split(","))
-        if len(settings["columns"]) != 2 or not all(settings["columns"]):
-            raise InputError(f"--columns: must be two names, as id,code; got {given['columns']!r}")
-    return str(given.get(place, "")), settings | table_settings(to, given.get("table"))
+    return str(given.get(place, "")), settings | table_settings(to, given.get("table"), given.get("columns"))

@@ -46,6 +46,9 @@ def rows_option(flag: str, what: str, *, required: bool = False) -> Callable[...
 
 
 table_option = click.option("--table", help="Table in the store; SCHEMA.NAME in PostgreSQL.  [default: codes]")
+columns_option = click.option(
+    "--columns", metavar="ID,CODE", help="postgres: columns of a table of your own.  [default: id,code]"
+)
 database_option = rows_option("--database", "Rows to search")
 database_codes_option = rows_option("--database-codes", "Instead: their codes, npy or Parquet, as encode wrote them")
 queries_option = rows_option("--queries", "Rows to search for", required=True)

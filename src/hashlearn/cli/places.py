@@ -22,23 +22,29 @@ def store_at(place: str) -> str | None:
 
 
 @contextmanager
-def store_opened(store: str, place: str, table: str | None) -> Iterator[Any]:
+def store_opened(store: str, place: str, table: str | None, columns: str | None) -> Iterator[Any]:
     """The store at a place, with whatever codes it has. Errors of its engine are one line."""
     from hashlearn.search.stores import STORES
 
-    settings = table_settings(store, table)
+    settings = table_settings(store, table, columns)
     with errors_of(store), STORES[store].open(place, **settings) as opened:
         yield opened
 
 
-def table_settings(store: str, table: str | None) -> dict[str, Any]:
-    """The table as `Store.open` takes it: SCHEMA.NAME in PostgreSQL is a pair. Nothing for a store without tables."""
-    if not has_option(store, "table"):
-        if table is not None:
-            raise InputError(f"--table: a store of {store} has none; leave it out")
-        return {}
-    schema, _, alone = (table or TABLE).rpartition(".")
-    return {"table": (schema, alone) if store == "postgres" and schema else table or TABLE}
+def table_settings(store: str, table: str | None, columns: str | None) -> dict[str, Any]:
+    """Table and columns as `Store.open` takes them: SCHEMA.NAME in PostgreSQL is a pair."""
+    for option, text in (("table", table), ("columns", columns)):
+        if text is not None and not has_option(store, option):
+            raise InputError(f"--{option}: is not for {store}; leave it out")
+    settings: dict[str, Any] = {}
+    if has_option(store, "table"):
+        schema, _, alone = (table or TABLE).rpartition(".")
+        settings["table"] = (schema, alone) if store == "postgres" and schema else table or TABLE
+    if columns is not None:
+        settings["columns"] = tuple(columns.split(","))
+        if len(settings["columns"]) != 2 or not all(settings["columns"]):
+            raise InputError(f"--columns: must be two names, as id,code; got {columns!r}")
+    return settings
 
 
 def has_option(store: str, option: str) -> bool:

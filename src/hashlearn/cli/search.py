@@ -33,6 +33,7 @@ COMPARISONS = {"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "g
 @click.option("-k", type=int, default=10, help="Neighbors of each query.")
 @click.option("--where", multiple=True, metavar="CONDITION", help="Of a store: such as lang=en or 'year>=2020'.")
 @options.table_option
+@options.columns_option
 @click.option("--radius", type=int, help="Instead of k: everything at this distance or less.")
 @click.option("--asymmetric", is_flag=True, help="Rank by the margins of the query instead of by distance in bits.")
 @options.rows_option("--rescore", "Rank candidates again by these float rows of the database")
@@ -48,6 +49,7 @@ def search_command(
     k: int,
     where: tuple[str, ...],
     table: str | None,
+    columns: str | None,
     radius: int | None,
     asymmetric: bool,
     rescore: str | None,
@@ -77,6 +79,7 @@ def search_command(
         (depth is not None and depth < k, f"--depth: must be at least k = {k}, got {depth}"),
         (store is None and where, f"--where: {IS_FOR_STORES}"),
         (store is None and table is not None, f"--table: {IS_FOR_STORES}"),
+        (store is None and columns is not None, f"--columns: {IS_FOR_STORES}"),
         (store is not None and database is not None, "--database: give either --database or --database-codes"),
         (store is not None and radius is not None, f"--radius: {NEEDS_CODES}"),
         (store is not None and asymmetric, f"--asymmetric: {NEEDS_CODES}"),
@@ -101,7 +104,7 @@ def search_command(
             with refusals("--database-codes"):
                 index.add(codes, ids)
         else:
-            index = stack.enter_context(store_opened(store, str(database_codes), table))
+            index = stack.enter_context(store_opened(store, str(database_codes), table, columns))
             with refusals("--database-codes"):
                 index.about.require(About(hasher.n_bits, model=fingerprint(hasher)), index._described)
             query["where"] = _condition(where, index.fields)
