@@ -93,6 +93,8 @@ def test_describe_and_search_read_what_export_wrote(codes: Path, name: str) -> N
     if STORES[name].has_fields:
         found = answer(*from_store, "--where", "lang=en", "--where", "lang!=fr")["neighbors"]
         assert all(int(item.removeprefix("doc '")[:3]) % 2 == 0 for row in found for item in row["ids"])
+        for more in ([], rescoring):
+            assert [row["ids"] for row in answer(*from_store, *more, "--where", "lang=fr")["neighbors"]] == [[]] * 40
         refused(*from_store, "--where", "lang", words="--where: must be NAME=VALUE")
         refused(*from_store, "--where", "land=en", words="has no column 'land'; its columns are 'lang'")
     else:

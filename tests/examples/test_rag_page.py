@@ -42,6 +42,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "embedding": vectors.astype(np.float32).tolist(),
     }
     parquet.write_table(pyarrow.table(columns), "docs.parquet")
+    parquet.write_table(pyarrow.table(columns).slice(0, 3), "questions.parquet")
     assert base.count("/postgres?") == 1
     return base.replace("/postgres?", f"/{name}?")
 
@@ -77,9 +78,11 @@ def test_the_page(url: str) -> None:
     assert done.stdout.startswith("doc-0000 (1.000) ")
 
     commands = re.findall(r"^hashlearn .*$", text, re.MULTILINE)
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         said = invoke(*shlex.split(command.replace('"$DATABASE_URL"', shlex.quote(url)))[1:])
         assert (said.exit_code, said.stderr) == (0, ""), said.output
+    found = [re.findall(r"doc-\d+", line) for line in said.stdout.splitlines()]
+    assert [ids[1 : K + 1] for ids in found] == [re.findall(r"doc-\d+", line) for line in two_stages()]
     with PostgresStore.open(url, About(128), table="codes") as store:
         assert (store.count(), store.count({"lang": "en"}), store.id_type) == (N, N // 3, "string")

@@ -38,7 +38,8 @@ def describe_command(place: str, table: str | None, columns: str | None, bar: Pr
         bar.begin("opening the store")
         with store_opened(store, place, table, columns) as opened:
             about = {"rows": len(opened), **_about(opened), "fields": [*opened.fields]}
-        return _codes({"place": shown_place(store, place), "kind": "store", "store": store}, about)
+            shown = shown_place(store, place) + (f", table {table}" if table else "")
+        return _codes({"place": shown, "kind": "store", "store": store}, about)
     refuse(
         (table is not None, f"--table: {place} is no store; leave it out"),
         (columns is not None, f"--columns: {place} is no store; leave it out"),

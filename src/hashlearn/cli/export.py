@@ -9,7 +9,7 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, Interrupted, refusals
-from hashlearn.cli.places import TABLE, errors_of, has_option, shown_place, table_settings
+from hashlearn.cli.places import TABLE, engine_errors, has_option, shown_place, table_settings
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import ProgressBar
 
@@ -49,7 +49,7 @@ def export_command(codes: Path, to: str, bar: ProgressBar, **given: Any) -> opti
         about = about_codes(reader.schema)
     bar.begin("opening the store")
     try:
-        with errors_of(to):
+        with engine_errors():
             rows = export_codes(reader, to, place, progress=bar, **settings)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. The store is as it was before.") from None

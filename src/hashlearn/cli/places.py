@@ -27,7 +27,7 @@ def store_opened(store: str, place: str, table: str | None, columns: str | None)
     from hashlearn.search.stores import STORES
 
     settings = table_settings(store, table, columns)
-    with errors_of(store), STORES[store].open(place, **settings) as opened:
+    with engine_errors(), STORES[store].open(place, **settings) as opened:
         yield opened
 
 
@@ -62,17 +62,14 @@ def shown_place(store: str, place: str) -> str:
 
 
 @contextmanager
-def errors_of(store: str) -> Iterator[None]:
-    """One line for whatever a store or its packages raise."""
-    from hashlearn.search.stores import STORES
-
+def engine_errors() -> Iterator[None]:
+    """One line for whatever a store or the packages of its engine raise. Python's own errors are mistakes of ours."""
     try:
         with refusals():
             yield
     except click.ClickException:
         raise
     except Exception as error:
-        engines = {package.partition(".")[0] for package in STORES[store].packages}
-        if type(error).__module__.lstrip("_").partition(".")[0] not in engines and not isinstance(error, RuntimeError):
+        if type(error).__module__ == "builtins" and not isinstance(error, RuntimeError):
             raise
         raise Failure(one_line(error)) from None

@@ -163,8 +163,9 @@ def _vector_ids(vectors: Any, ids: Any) -> Any:
 
 
 def _listed(found: Any, names: Any) -> list[dict[str, Any]]:
-    """The neighbors of each query."""
+    """The neighbors of each query, fewer than k where a filter leaves fewer."""
     from hashlearn.search import RadiusResult, ScoredResult
+    from hashlearn.search.ids import are_found
 
     name = "scores" if isinstance(found, ScoredResult) else "distances"
     if isinstance(found, RadiusResult):
@@ -172,8 +173,9 @@ def _listed(found: Any, names: Any) -> list[dict[str, Any]]:
     else:
         each = list(zip(found.indices, getattr(found, name), strict=True))
     return [
-        {"query": query, "ids": ids.tolist(), name: values.tolist()}
+        {"query": query, "ids": ids[there].tolist(), name: values[there].tolist()}
         for query, (ids, values) in zip(names.tolist(), each, strict=True)
+        for there in [are_found(ids)]
     ]
 
 
