@@ -18,9 +18,9 @@ Opener = Callable[..., Store]
 PLACES = {"sqlite_vec": "a.db", "duckdb": "a.duckdb"}
 
 
-def opened(name: str, folder: Path, test: str, n_bits: int, **settings: Any) -> Store:
-    """The store of a test; settings are those of About and of the store."""
-    about, options = split_settings(n_bits, settings)
+def opened(name: str, folder: Path, test: str, n_bits: int | None, **settings: Any) -> Store:
+    """The store of a test; settings are those of About and of the store. Without ``n_bits``, what is there."""
+    about, options = (None, settings) if n_bits is None else split_settings(n_bits, settings)
     if name == "postgres":
         return PostgresStore.open(server.start(), about, table=f"t_{abs(hash(test))}", **options)
     return STORES[name].open(folder / PLACES.get(name, "store"), about, **options)

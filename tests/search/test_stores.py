@@ -112,6 +112,24 @@ def test_bad_input_is_refused_and_changes_nothing(open_store: Opener) -> None:
         assert store.search(codes[:0], 1).indices.shape == (0, 1)
 
 
+def test_open_without_about_takes_what_is_there(open_store: Opener, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nothing is stored at .*; with about=About\(n_bits\) it is made"):
+        open_store(None)
+    assert list(tmp_path.iterdir()) == []
+    with open_store(12, id_type="string", model="a" * 64) as store:
+        store.upsert(random_codes(3, 12), ["a", "b", "c"])
+    with open_store(None) as store:
+        assert (len(store), store.about) == (3, About(12, "string", "a" * 64, {}))
+
+
+@pytest.mark.parametrize("open_store", ["sqlite_vec", "duckdb", "lancedb"], indirect=True)
+def test_open_without_about_makes_no_table_in_a_file_that_is_there(open_store: Opener) -> None:
+    open_store(12).close()
+    with pytest.raises((FileNotFoundError, ValueError), match="other"):
+        open_store(None, table="other")
+    open_store(13, table="other").close()
+
+
 WITH_COLUMNS = pytest.mark.parametrize(
     "open_store", [name for name in STORES if STORES[name].has_fields], indirect=True
 )

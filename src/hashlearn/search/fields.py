@@ -71,6 +71,12 @@ def is_usable(value: str | float) -> bool:
     return math.isfinite(value) if isinstance(value, float) else abs(value) <= LARGEST_INTEGER
 
 
+def is_of(value: Any, kind: str) -> bool:
+    """Whether a column of this type can hold the value, or be compared with it."""
+    types: Any = (int, float) if kind == "real" else FIELD_TYPES[kind]
+    return isinstance(value, types) and isinstance(value, bool) == (kind == "boolean") and is_usable(value)
+
+
 def _are_usable(values: list[Any], kind: str) -> bool:
     """Whether values of the right type, or missing, need no closer look: all of them at once, which is fast."""
     there = [value for value in values if value is not None]
@@ -86,9 +92,6 @@ def _checked_value(value: Any, name: str, kind: str, row: int) -> Any:
         value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    if kind == "real" and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    right = isinstance(value, FIELD_TYPES[kind]) and isinstance(value, bool) == (kind == "boolean")
-    if not (right and is_usable(value)):
+    if not is_of(value, kind):
         raise ValueError(f"fields[{name!r}] must be {kind} or None, got {value!r} at row {row}")
-    return value
+    return float(value) if kind == "real" else value

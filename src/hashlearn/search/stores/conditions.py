@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashlearn.search.fields import FIELD_TYPES, is_usable
+from hashlearn.search.fields import is_of, is_usable
 
 Value = str | int | float | bool
 
@@ -143,12 +143,11 @@ def require_comparable(condition: Condition, fields: Mapping[str, str]) -> None:
     TypeError: where: column 'year' holds integer values and cannot be compared with '2020'
     """
     for piece in condition.pieces:
-        if isinstance(piece, _Given) and piece.column in fields:
+        if isinstance(piece, _Given) and piece.column in fields and not is_of(piece.value, fields[piece.column]):
             kind = fields[piece.column]
-            if type(piece.value) not in ((int, float) if kind == "real" else (FIELD_TYPES[kind],)):
-                raise TypeError(
-                    f"where: column {piece.column!r} holds {kind} values and cannot be compared with {piece.value!r}"
-                )
+            raise TypeError(
+                f"where: column {piece.column!r} holds {kind} values and cannot be compared with {piece.value!r}"
+            )
 
 
 def as_sql(

@@ -22,6 +22,7 @@ SHOWN = ("service", "host", "hostaddr", "port", "dbname", "user")  # parts of an
 # password that was not encoded.
 USUAL = {"host": r"[\w.:,/~+-]*", "dbname": r"[\w.~+-]*", "user": r"[\w.@~+-]*", "service": r"[\w.~+-]*"}
 ENCODED = "in a URL, write @, :, / and ? of the user, password and database as %40, %3A, %2F and %3F"
+UNFIT = "where does not fit the columns of {}"
 NO_ADDRESS = "connection must be a URL such as postgresql://user@host/name, or a connection string such as dbname=name"
 
 
@@ -91,9 +92,6 @@ def plain_errors(described: str, *, writing: bool) -> Iterator[None]:
             f"writing to {described} has ended, because the connection is lost or the server refuses to go on "
             f"({_one_line(error)}): {again}"
         ) from None
-
-
-UNFIT = "where does not fit the columns of {}"
 
 
 def _one_line(error: Exception) -> str:
