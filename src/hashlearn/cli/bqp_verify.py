@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def bqp_verify_command(file: Path, proof: Path, sense: Sense | None, format: str | None, as_json: bool) -> None:
     """Check that PROOF, written by `hashlearn bqp --proof`, proves the optimum of the max-cut, QUBO or Ising FILE.
 
-    The check uses integers only and trusts no solver. Exit code 0: the proof is accepted. 1: it is refused, and
-    the reason names the node of its tree. 2: a file cannot be read.
+    The check uses integers only and trusts no solver. Exit code 1 if the proof is refused; the
+    reason names the node of its tree.
     """
     from hashlearn.bqp.modeling.problem_files import read_problem
     from hashlearn.bqp.proof.check import check_proof, read_proof

@@ -82,7 +82,7 @@ def compress_command(
     own = None if queries is None else options.rows_like(queries, source)
     with refusals("--labels"):
         y = None if labels is None else read_labels(labels)
-    shown = {
+    on_page = {
         "texts": options.texts_for(texts, source.n_rows, "--texts"),
         "query_texts": options.texts_for(query_texts, None if own is None else len(own), "--query-texts"),
     }
@@ -102,7 +102,7 @@ def compress_command(
         plan.save(output)
     if page is not None:
         with refusals(f"--page {page}"):
-            plan.page(page, n_rows=plan_for, **shown)
+            plan.page(page, n_rows=plan_for, **on_page)
     certificate = plan.certificate
     report = {
         "model": str(output),
@@ -141,15 +141,14 @@ def _row(row: Any) -> tuple[str, ...]:
 def verify_command(model: Path, database: str, queries: str, bar: ProgressBar) -> options.Answer:
     """Test the promise that hashlearn compress wrote into MODEL on new queries, and on the database as it is now.
 
-    Exit code 0: the promise is kept, or these queries are too few to decide; 1: it is broken, or the test cannot be
-    done here; 2: bad input; 130: Ctrl-C.
+    Exit code 1 if it is broken, and 0 if it is kept, or if these queries are too few to decide.
     """
     from hashlearn.compression import Compression, verify
 
     plan = options.loaded(model, bar, Compression.load)
     source = options.rows_for(plan.hasher, database, "--database")
-    asked = options.rows_for(plan.hasher, queries, "--queries", like=source)
-    rows, query_rows = options.read(source, "--database"), options.read(asked, "--queries")
+    query_source = options.rows_for(plan.hasher, queries, "--queries", like=source)
+    rows, query_rows = options.read(source, "--database"), options.read(query_source, "--queries")
     bar.begin("searching")
     with refusals():
         verification = verify(plan, rows, query_rows)

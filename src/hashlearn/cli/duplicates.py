@@ -46,30 +46,30 @@ def duplicates_command(features: str, output: Path, seed: int, bar: ProgressBar,
         rows = open_rows(features).read()
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
     with refusals():
-        found = near_duplicates(rows, **settings, random_state=seed, progress=bar)
+        duplicates = near_duplicates(rows, **settings, random_state=seed, progress=bar)
     with refusals("--output"):
-        write_atomically(output, [_file(found, output.suffix.lower())])
-    report = {part.name: getattr(found, part.name) for part in dataclasses.fields(found)}
-    report |= {"pairs": len(found.pairs), "n_kept": len(found.keep()), "output": str(output), "seed": seed}
+        write_atomically(output, [_file(duplicates, output.suffix.lower())])
+    report = {part.name: getattr(duplicates, part.name) for part in dataclasses.fields(duplicates)}
+    report |= {"pairs": len(duplicates.pairs), "n_kept": len(duplicates.keep()), "output": str(output), "seed": seed}
     del report["similarities"]
-    return report, f"{found}\nThe pairs are in {output}."
+    return report, f"{duplicates}\nThe pairs are in {output}."
 
 
-def _file(found: NearDuplicates, ending: str) -> bytes:
+def _file(duplicates: NearDuplicates, ending: str) -> bytes:
     """The bytes of the output file."""
     import numpy as np
 
     from hashlearn.core.packages import require
 
-    file, (first, second) = io.BytesIO(), found.pairs.T
+    file, (first, second) = io.BytesIO(), duplicates.pairs.T
     if ending == ".npy":
-        np.save(file, found.pairs)
+        np.save(file, duplicates.pairs)
     elif ending == ".csv":
-        lines = zip(first.tolist(), second.tolist(), found.similarities.tolist(), strict=True)
+        lines = zip(first.tolist(), second.tolist(), duplicates.similarities.tolist(), strict=True)
         file.write(b"first,second,similarity\n")
         file.writelines(f"{i},{j},{cosine!r}\n".encode() for i, j, cosine in lines)
     else:
-        columns = {"first": first, "second": second, "similarity": found.similarities}
+        columns = {"first": first, "second": second, "similarity": duplicates.similarities}
         table = require("pyarrow", "parquet", "writing Parquet files").table(columns)
         require("pyarrow.parquet", "parquet", "writing Parquet files").write_table(table, file)
     return file.getvalue()

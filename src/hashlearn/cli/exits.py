@@ -100,10 +100,10 @@ def refusal(error: MemoryError | OSError, about: str = "") -> click.ClickExcepti
 
 def end_with(error: click.ClickException | MemoryError | OSError) -> NoReturn:
     """End the process with one line about an error."""
-    shown = error if isinstance(error, click.ClickException) else refusal(error)
+    ending = error if isinstance(error, click.ClickException) else refusal(error)
     with suppress(OSError):  # standard error may be full as well
-        shown.show()
-    sys.exit(shown.exit_code)
+        ending.show()
+    sys.exit(ending.exit_code)
 
 
 def _memory_advice() -> str:

@@ -96,7 +96,7 @@ def bench_command(
 
     Each cell (a method, a code length, a draw) is stored in a file of its own as soon as it is done. After Ctrl-C or
     a kill the same command runs only what is missing. Where standard error is no terminal, a line tells of every cell
-    that has ended. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.
+    that has ended. Exit code 1 if cells failed.
     """
     from hashlearn.experiments.bench import results
     from hashlearn.experiments.bench.choices import Choice

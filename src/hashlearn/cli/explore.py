@@ -43,18 +43,18 @@ def explore_command(
     options.require_place(output, model, features, texts, images, labels)
     hasher = options.loaded(model, bar)
     source = options.rows_for(hasher, features, "")
-    shown = {"texts": options.texts_for(texts, source.n_rows, "--texts")}
+    items = {"texts": options.texts_for(texts, source.n_rows, "--texts")}
     with refusals("--images"):
-        shown["images"] = None if images is None else read_images(images)
+        items["images"] = None if images is None else read_images(images)
     classes = options.labels_for(labels, source)
     ids = None if source.columns.id is None else options.ids_of(source, "", distinct=False)
     with refusals():
-        page = write_page(hasher, source, output, labels=classes, ids=ids, progress=bar, **shown, **settings)
+        page = write_page(hasher, source, output, labels=classes, ids=ids, progress=bar, **items, **settings)
     report = {"model": str(model), "page": str(output), **page._asdict()}
     del report["path"]
     lines = [("page", f"{output}  ({page.bytes:,} bytes)"), ("rows", f"{page.n_rows:,}, {page.n_bits} bits each")]
-    for name, given, held in (("texts", texts, page.n_texts), ("images", images, page.n_images)):
-        if given is not None:
-            limit = "" if held == page.n_rows else "; a larger --max-bytes allows more"
-            lines.append((name, f"of {held:,} rows{limit}"))
+    for name, file, count in (("texts", texts, page.n_texts), ("images", images, page.n_images)):
+        if file is not None:
+            limit = "" if count == page.n_rows else "; a larger --max-bytes allows more"
+            lines.append((name, f"of {count:,} rows{limit}"))
     return report, lines

@@ -29,7 +29,7 @@ from hashlearn.core.progress import ProgressBar
     help="What happens to ids that are in the store already.  [default: replace]",
 )
 @options.answers
-def export_command(codes: Path, to: str, bar: ProgressBar, **given: Any) -> options.Answer:
+def export_command(codes: Path, to: str, bar: ProgressBar, **more: Any) -> options.Answer:
     """Put CODES, a Parquet file as encode writes it, into a store.
 
     Ids, codes and kept columns become visible all at once. After Ctrl-C or a kill the store is as it was before.
@@ -42,8 +42,8 @@ def export_command(codes: Path, to: str, bar: ProgressBar, **given: Any) -> opti
         require_choice(to, "--to", STORES)
     if codes.suffix.lower() != ".parquet":
         raise InputError(f"{codes}: must be a Parquet file of codes; hashlearn encode makes one with -o codes.parquet")
-    given = {name: value for name, value in given.items() if value not in (None, False)}
-    place, settings = _place(to, given)
+    more = {name: value for name, value in more.items() if value not in (None, False)}
+    place, settings = _place(to, more)
     with refusals():
         reader = read_codes(codes)
         about = about_codes(reader.schema)
@@ -54,11 +54,11 @@ def export_command(codes: Path, to: str, bar: ProgressBar, **given: Any) -> opti
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. The store is as it was before.") from None
     left_out = not STORES[to].has_fields and about.fields
-    shown, table = shown_place(to, place), given.get("table", TABLE) if "table" in settings else None
+    address, table = shown_place(to, place), more.get("table", TABLE) if "table" in settings else None
     report = {
         "codes": str(codes),
         "to": to,
-        "place": shown,
+        "place": address,
         "table": table,
         "n_bits": about.n_bits,
         "id_type": about.id_type,
@@ -66,17 +66,17 @@ def export_command(codes: Path, to: str, bar: ProgressBar, **given: Any) -> opti
         "rows": rows,
         "notes": [f"{to} keeps ids and codes only; left out: {', '.join(left_out)}"] if left_out else [],
     }
-    store = f"{to}, {shown}" + (f", table {table}" if table else "")
+    store = f"{to}, {address}" + (f", table {table}" if table else "")
     return report, [("store", store), ("rows", f"{rows:,} of {about.n_bits} bits")]
 
 
-def _place(to: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _place(to: str, more: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Where the store is, and its options as `Store.open` takes them. An option of another store is refused."""
     place = "url" if to == "postgres" else "path"
-    for name in given:
+    for name in more:
         if name not in (place, "duplicates") and not has_option(to, name):
             raise InputError(f"--{name.replace('_', '-')}: is not for --to {to}; leave it out")
-    if place == "path" and place not in given:
+    if place == "path" and place not in more:
         raise InputError(f"--path: is missing; name the file or folder of the {to} store")
-    settings = {name: value for name, value in given.items() if name != place}
-    return str(given.get(place, "")), settings | table_settings(to, given.get("table"), given.get("columns"))
+    settings = {name: value for name, value in more.items() if name != place}
+    return str(more.get(place, "")), settings | table_settings(to, more.get("table"), more.get("columns"))

@@ -103,8 +103,8 @@ def fit_command(
     return report, lines
 
 
-def _default_method(labels: str | None, queries: str | None, asked: Sequence[str]) -> tuple[str, str]:
-    """The method to take if none is named, and why. ``asked`` are the parameters that options set.
+def _default_method(labels: str | None, queries: str | None, parameters: Sequence[str]) -> tuple[str, str]:
+    """The method to take if none is named, and why. ``parameters`` are those that options set.
 
     >>> _default_method(None, None, [])
     ('ranking', 'there are no labels')
@@ -116,8 +116,8 @@ def _default_method(labels: str | None, queries: str | None, asked: Sequence[str
     if queries is not None:
         return "ranking", "it learns from queries"
     first, other = ("ranking", "two_step") if labels is None else ("two_step", "ranking")
-    missing = sorted({*asked} - {*HASHERS[first]._get_param_names()})
-    if missing and {*asked} <= {*HASHERS[other]._get_param_names()}:
+    missing = sorted({*parameters} - {*HASHERS[first]._get_param_names()})
+    if missing and {*parameters} <= {*HASHERS[other]._get_param_names()}:
         return other, f"it has {', '.join(missing)}"
     return first, f"there are {'no ' if labels is None else ''}labels"
 

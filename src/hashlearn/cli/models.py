@@ -45,8 +45,8 @@ def encode_command(
         refuse((id_column is not None, f"--id-column: {why}"), (keep is not None, f"--keep: {why}"))
     options.require_place(output, model, features)
     hasher = options.loaded(model, bar)
-    kept = keep.split(",") if keep else []
-    source = options.rows_for(hasher, features, "", id_column=False if number_rows else id_column, keep=kept)
+    columns = keep.split(",") if keep else []
+    source = options.rows_for(hasher, features, "", id_column=False if number_rows else id_column, keep=columns)
     try:
         with refusals():
             done = encode_file(hasher, source, output, batch_rows=batch_rows, model_name=model.name, progress=bar)
@@ -65,7 +65,7 @@ def encode_command(
         notes.append(f"the ids in column {source.columns.id!r} were not kept; write .parquet to keep them")
     elif done.id_column is None and not number_rows and _has_other_ids(source, features):
         notes.append("column 'id' holds neither integers nor text nor UUIDs, so ids are row numbers")
-    report = {"output": str(output), **done._asdict(), "kept": kept, "notes": notes}
+    report = {"output": str(output), **done._asdict(), "kept": columns, "notes": notes}
     return report, lines
 
 
@@ -115,9 +115,9 @@ def evaluate_command(
         labels_of_queries = read_labels(query_labels)
     with refusals("--database-labels"):
         labels = read_labels(database_labels)
-    asked = options.rows_for(hasher, queries, "--queries")
-    query_codes = options.encoded(hasher, asked, "--queries", bar, batch_rows)
-    codes, _ = options.database_for(hasher, model, (database, database_codes), asked, bar, batch_rows)
+    query_source = options.rows_for(hasher, queries, "--queries")
+    query_codes = options.encoded(hasher, query_source, "--queries", bar, batch_rows)
+    codes, _ = options.database_for(hasher, model, (database, database_codes), query_source, bar, batch_rows)
     bar.begin("counting")
     with refusals():
         scored = evaluate(query_codes, codes, labels_of_queries, labels, **conventions)

@@ -21,8 +21,7 @@ from hashlearn.core.progress import ProgressBar
 def report_command(folder: Path, output: Path, title: str | None, csv: Path | None, bar: ProgressBar) -> options.Answer:
     """Show the results that ``hashlearn bench`` stored in FOLDER, beside the paper's where the paper has them.
 
-    The page needs no network and no script. Exit code 2 means bad input: no results, damaged ones, or ones that
-    another version stored.
+    The page needs no network and no script. Damaged results, and those of another version, are refused.
     """
     from hashlearn.experiments.bench import results
     from hashlearn.experiments.report.exports import as_csv
@@ -35,13 +34,13 @@ def report_command(folder: Path, output: Path, title: str | None, csv: Path | No
         if os.path.realpath(csv) == os.path.realpath(output):
             raise InputError("--output and --csv name the same file; name one for each")
     with refusals():
-        found = results.read(folder)
-        page = results_page(found, title=title)
+        tables = results.read(folder)
+        page = results_page(tables, title=title)
     options.write_output(output, page)
-    report = {"output": str(output), "cells": len(found.cells), "missing": len(found.missing)}
-    text = f"{len(found.cells):,} cells shown, {len(found.missing):,} missing."
+    report = {"output": str(output), "cells": len(tables.cells), "missing": len(tables.missing)}
+    text = f"{len(tables.cells):,} cells shown, {len(tables.missing):,} missing."
     if csv is not None:
-        options.write_output(csv, as_csv(found))
+        options.write_output(csv, as_csv(tables))
         report["csv"] = str(csv)
         text += f" csv: {csv}."
     return report, f"{text} To look at: {output}"

@@ -85,19 +85,19 @@ def search_command(
         (store is not None and asymmetric, f"--asymmetric: {NEEDS_CODES}"),
     )
     vectors = None if rescore is None else options.rows_for(hasher, rescore, "--rescore")
-    asked = options.rows_for(hasher, queries, "--queries", like=vectors)
-    names = options.ids_of(asked, "--queries", distinct=False)
-    rows: Any = options.read(asked, "--queries") if asymmetric or vectors is not None else None
+    query_source = options.rows_for(hasher, queries, "--queries", like=vectors)
+    names = options.ids_of(query_source, "--queries", distinct=False)
+    rows: Any = options.read(query_source, "--queries") if asymmetric or vectors is not None else None
     if asymmetric:
         with refusals("--queries"):
             query = {"margins": hasher.decision_function(rows)}
     else:
-        query = {"codes": options.encoded(hasher, asked, "--queries", bar, batch_rows)}
+        query = {"codes": options.encoded(hasher, query_source, "--queries", bar, batch_rows)}
     with ExitStack() as stack:
         index: Any = HammingIndex(hasher.n_bits)
         ids = None
         if store is None:
-            like = asked if asked.names is not None else vectors
+            like = query_source if query_source.names is not None else vectors
             files = database, database_codes
             codes, read_ids = options.database_for(hasher, model, files, like, bar, batch_rows)
             ids = read_ids()
@@ -115,11 +115,11 @@ def search_command(
             ids = _vector_ids(vectors, ids)
         bar.begin("searching")
         with refusals():
-            found = index.search(k=depth, **query) if radius is None else index.search_radius(query["codes"], radius)
+            result = index.search(k=depth, **query) if radius is None else index.search_radius(query["codes"], radius)
             if vectors is not None:
                 rows = rows.toarray() if hasattr(rows, "toarray") else rows
-                found = rescored(found, rows, vectors, k, metric=metric, ids=ids)
-    neighbors = _listed(found, names)
+                result = rescored(result, rows, vectors, k, metric=metric, ids=ids)
+    neighbors = _listed(result, names)
     report = {
         "model": str(model),
         "n_bits": hasher.n_bits,
@@ -162,16 +162,16 @@ def _vector_ids(vectors: Any, ids: Any) -> Any:
     return ids
 
 
-def _listed(found: Any, names: Any) -> list[dict[str, Any]]:
+def _listed(result: Any, names: Any) -> list[dict[str, Any]]:
     """The neighbors of each query, fewer than k where a filter leaves fewer."""
     from hashlearn.search import RadiusResult, ScoredResult
     from hashlearn.search.ids import are_found
 
-    name = "scores" if isinstance(found, ScoredResult) else "distances"
-    if isinstance(found, RadiusResult):
-        each = [(item.indices, item.distances) for item in found]
+    name = "scores" if isinstance(result, ScoredResult) else "distances"
+    if isinstance(result, RadiusResult):
+        each = [(item.indices, item.distances) for item in result]
     else:
-        each = list(zip(found.indices, getattr(found, name), strict=True))
+        each = list(zip(result.indices, getattr(result, name), strict=True))
     return [
         {"query": query, "ids": ids[there].tolist(), name: values[there].tolist()}
         for query, (ids, values) in zip(names.tolist(), each, strict=True)
@@ -180,8 +180,8 @@ def _listed(found: Any, names: Any) -> list[dict[str, Any]]:
 
 
 def _line(query: Any, ids: list[Any], values: list[float]) -> str:
-    shown = (f"{value:.4g}" if isinstance(value, float) else value for value in values)
-    return f"{_word(query)}\t" + "  ".join(f"{_word(i)} ({value})" for i, value in zip(ids, shown, strict=True))
+    texts = (f"{value:.4g}" if isinstance(value, float) else value for value in values)
+    return f"{_word(query)}\t" + "  ".join(f"{_word(i)} ({value})" for i, value in zip(ids, texts, strict=True))
 
 
 def _word(item: Any) -> str:

@@ -17,10 +17,10 @@ def number(x: float, digits: int = 8, rounding: str = ROUND_HALF_EVEN) -> str:
     """
     if not math.isfinite(x):
         return ABSENT
-    shown = Context(prec=digits, rounding=rounding).create_decimal(Decimal(x)).normalize()
-    if shown and not -5 <= shown.adjusted() < 15:
-        return f"{shown:e}"
-    return f"{shown:,f}" if shown else "0"
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(x)).normalize()
+    if rounded and not -5 <= rounded.adjusted() < 15:
+        return f"{rounded:e}"
+    return f"{rounded:,f}" if rounded else "0"
 
 
 def pairs(rows: Sequence[tuple[str, str]]) -> str:
