@@ -95,14 +95,15 @@ def bench_command(
     A class of yours is a hashlearn.hashers.BaseHasher with fit(X) or fit(X, y), and decision_function(X).
 
     Each cell (a method, a code length, a draw) is stored in a file of its own as soon as it is done. After Ctrl-C or
-    a kill the same command runs only what is missing. Where standard error is no terminal, a line tells of every cell
-    that has ended. Exit code 1 if cells failed.
+    a kill the same command runs only what is missing; with other options, other rows or another version of your class
+    it runs what these change. Where standard error is no terminal, a line tells of every cell that has ended. Exit
+    code 1 if cells failed.
     """
     from hashlearn.experiments.bench import results
     from hashlearn.experiments.bench.choices import Choice
     from hashlearn.experiments.bench.plans import plan
     from hashlearn.experiments.bench.run import run
-    from hashlearn.experiments.datasets import has_labels, known
+    from hashlearn.experiments.datasets import known
 
     outcome: Outcome | None = None
     with refusals():
@@ -110,13 +111,11 @@ def bench_command(
         present = [found.name for found in known()]
         train = int(train_per_class) if train_per_class and train_per_class.isdecimal() else train_per_class
         choice = Choice(protocol, train, queries, metrics)
-        wanted = plan(
-            table, names, _split(methods, "--methods"), _numbers(bits, "--bits"), draws, present, choice, has_labels
-        )
+        wanted = plan(table, names, _split(methods, "--methods"), _numbers(bits, "--bits"), draws, present, choice)
         with ProgressBar(quiet) as bar, suppress(KeyboardInterrupt):
             in_lines = not quiet and not sys.stderr.isatty()
             outcome = run(wanted, out, jobs=jobs, progress=_Lines() if in_lines else bar)
-        found = results.read(out, wanted.cells)
+        found = results.read(out, wanted.keys)
     if outcome is not None and outcome.not_loaded and not found.records:
         raise InputError("\n".join(f"{name}: {why}" for name, why in outcome.not_loaded.items()))
     title = f"hashlearn {__version__}, table {wanted.table.name!r}\n"

@@ -21,7 +21,8 @@ from hashlearn.core.progress import ProgressBar
 def report_command(folder: Path, output: Path, title: str | None, csv: Path | None, bar: ProgressBar) -> options.Answer:
     """Show the results that ``hashlearn bench`` stored in FOLDER, beside the paper's where the paper has them.
 
-    The page needs no network and no script. Damaged results, and those of another version, are refused.
+    The page needs no network and no script. It shows what was asked last of each table and data set. Damaged results
+    are refused; those of another version or with other options are ignored.
     """
     from hashlearn.experiments.bench import results
     from hashlearn.experiments.report.exports import as_csv

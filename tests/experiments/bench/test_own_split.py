@@ -13,6 +13,7 @@ from hashlearn.cli import main
 from hashlearn.experiments.bench.blocks import blocks, published_value
 from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.results import read
+from hashlearn.experiments.bench.run import run
 
 N_CLASSES, A_CLASS, N_TEST = 4, 60, 15
 
@@ -64,16 +65,27 @@ def test_tables_say_whether_draws_learn_from_the_same_rows(folder: Path) -> None
     assert "deviation of 2 draws\n" in drawn.stdout
 
 
-def test_results_with_other_queries_are_not_filled_up(folder: Path) -> None:
+def test_results_of_other_rows_are_not_filled_up(folder: Path) -> None:
+    before = Path("files/mine.npz").read_bytes()
     save(Path("files/mine.npz"), split=False)
-    assert invoke(*BENCH, "--draws", 1).exit_code == 0
-    save(Path("files/mine.npz"))
+    assert "1 cell(s) run, 0 stored before" in invoke(*BENCH, "--draws", 1).output
+    Path("files/mine.npz").write_bytes(before)
     ended = invoke(*BENCH, "--draws", 2)
-    assert ended.exit_code == 1
-    assert "its stored results have protocol '120 per class', now they are 'own'" in ended.output
-    assert "name another results folder, or give --protocol 120" in ended.output
-    assert len(read("results").records) == 1
-    assert invoke(*BENCH, "--draws", 2, "--protocol", "120").exit_code == 1  # the queries are others too
+    assert "2 cell(s) run, 0 stored before" in ended.output
+    assert "mine: asked before with other options or rows; `report` shows what was asked last" in ended.output
+    assert {record["protocol"]["name"] for record in read("results").cells} == {"own"}
+    save(Path("files/mine.npz"), split=False)
+    assert "0 cell(s) run, 1 stored before" in invoke(*BENCH, "--draws", 1).output
+    (record,) = read("results").cells
+    assert record["protocol"]["name"] == "120 per class"
+
+
+def test_a_file_that_changes_during_the_run_is_not_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = plan("supervised", ["files/mine.npz"], ["SDH"], [8], 1)
+    save(Path("files/mine.npz"), split=False)
+    outcome = run(wanted, "results")
+    assert outcome.not_loaded == {"mine": "files/mine.npz: has changed since the run began; run the same command again"}
+    assert read("results", wanted.keys).missing == tuple(wanted.cells)
 
 
 def arrays(path: str) -> dict[str, Any]:
@@ -154,7 +166,7 @@ def test_without_labels_methods_and_tables_that_need_them_are_refused_or_left_ou
         ended = invoke("bench", *arguments, "--dataset", "files/rows.npy")
         assert ended.exit_code == 2
         assert said in ended.stderr
-    wanted = plan("neighbors", ["files/rows.npy"], has_labels=lambda source: False)
+    wanted = plan("neighbors", ["files/rows.npy"])
     assert wanted.methods == ("SDR", "AL", "SDR distance", "ITQ", "Sign")
 
 

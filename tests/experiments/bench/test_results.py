@@ -1,50 +1,85 @@
-"""The results folder: what is read back, what is refused and how, what counts as missing."""
+"""The results folder: what is read back, what is ignored or refused, what counts as missing."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
 
 import pytest
 
-from hashlearn.experiments.bench import asked
+from hashlearn.experiments.bench import plans
 from hashlearn.experiments.bench.blocks import blocks
 from hashlearn.experiments.bench.cell import run_cell
+from hashlearn.experiments.bench.choices import Choice
+from hashlearn.experiments.bench.methods import METHODS, UNSUPERVISED
 from hashlearn.experiments.bench.plans import plan
-from hashlearn.experiments.bench.results import ResultError, as_text, read, write_cell, write_error
-from hashlearn.experiments.bench.tables import Cell
+from hashlearn.experiments.bench.results import (
+    PLAN_FILE,
+    Request,
+    ResultError,
+    Run,
+    read,
+    read_requests,
+    store,
+    store_error,
+    store_request,
+)
+from hashlearn.experiments.bench.tables import TABLES, Cell
+from hashlearn.experiments.datasets import Source
 from tests.experiments.bench import fakes
 
 CELL = Cell("inference", "digits", "Quick", 8, 1)
 
 
+def small_plan(methods=("Quick",), bits=(8,), n_draws=2, choice=None):
+    return plan("inference", ["digits"], list(methods), list(bits), n_draws, choice=choice)
+
+
 @pytest.fixture(scope="module")
 def record():
     fakes.register()
-    made = json.loads(as_text(run_cell(CELL, fakes.dataset())))
+    made = run_cell(CELL, fakes.dataset())
     fakes.unregister()  # before each test's own registration, which restores what it found
     return made
 
 
 @pytest.fixture
-def folder(tmp_path, record):
-    write_cell(tmp_path, CELL, as_text(record))
+def wanted():
+    return small_plan()
+
+
+@pytest.fixture
+def folder(tmp_path, record, wanted):
+    """A folder with the second of two draws."""
+    store_request(tmp_path, wanted, "digits")
+    store(tmp_path, CELL, wanted.keys[CELL], record)
     return tmp_path
 
 
-def test_what_is_written_is_read_back(folder, record):
-    assert (folder / "inference" / "digits" / "Quick" / "8-1.json").is_file()
+@pytest.fixture
+def file(folder, wanted):
+    return folder / CELL.file(wanted.keys[CELL])
+
+
+def test_what_is_written_is_read_back(folder, file, record, wanted):
+    assert file.is_file()
+    stored = {**json.loads(json.dumps(record)), "key": wanted.keys[CELL]}
     found = read(folder)
-    assert found.records == {CELL: record}
-    assert found.cells == (record,)
+    assert found.records == read(folder, wanted.keys).records == {CELL: stored}
+    assert found.missing == (replace(CELL, draw=0),)
+    assert found.reason(found.missing[0]) == "not run yet"
     (block,) = blocks(found.cells)
     assert (block.table.name, block.dataset) == ("inference", "digits")
-    assert block.at("Quick", 8) == [record]
+    assert block.at("Quick", 8) == [stored]
     assert block.at("Quick", 16) == []
 
 
 def test_missing_are_the_cells_that_were_asked_for(folder):
-    asked.record(folder, plan("inference", ["digits"], ["Quick", "SDR"], [8], 2), "digits")
-    asked.record(folder, plan("inference", ["digits"], ["AL"], [4], 1), "digits")
+    store_request(folder, small_plan(["Quick", "SDR"]), "digits")
+    store_request(folder, small_plan(["AL"], [4], 1), "digits")
     pairs = [("SDR", 8, 0), ("SDR", 8, 1), ("AL", 4, 0), ("Quick", 8, 0)]
     assert read(folder).missing == tuple(Cell("inference", "digits", *pair) for pair in pairs)
 
@@ -52,41 +87,44 @@ def test_missing_are_the_cells_that_were_asked_for(folder):
 def test_methods_are_shown_in_the_order_in_which_they_were_asked_for():
     names = ("mine:Mine", "ITQ", "SDH", "KSH")
     records = [{"cell": {"table": "supervised", "dataset": "d", "method": name, "n_bits": 8}} for name in sorted(names)]
-    asked_for = {("supervised", "d"): asked.Asked("d.npz", runs=(asked.Run(names, (8,), 1),))}
-    assert blocks(records, asked_for)[0].methods == list(names)
+    requests = {("supervised", "d"): Request("d.npz", runs=(Run(names, (8,), 1),))}
+    assert blocks(records, requests)[0].methods == list(names)
     assert blocks(records)[0].methods == ["KSH", "ITQ", "SDH", "mine:Mine"]
 
 
-def test_what_was_asked_is_written_once(folder):
-    wide, narrow = (plan("inference", ["digits"], ["Quick", "SDR"], bits, 2) for bits in ([8, 16], [8]))
-    for wanted in (narrow, wide, narrow):
-        asked.record(folder, wanted, "digits")
-    found = asked.read_asked(folder, "inference", "digits")
-    assert found is not None
-    assert found.runs == tuple(asked.Run(("Quick", "SDR"), bits, 2) for bits in ((8,), (8, 16)))
-    path = folder / "inference" / "digits" / "asked.json"
-    path.write_text('{"schema": 1}')
-    with pytest.raises(ResultError, match=r"asked\.json: is damaged; delete it"):
+def test_what_was_asked_is_written_once(tmp_path):
+    narrow, wide = small_plan(["Quick", "SDR"]), small_plan(["Quick", "SDR"], [8, 16])
+    for wanted in (narrow, wide):
+        assert not store_request(tmp_path, wanted, "digits")
+    stamp = (tmp_path / PLAN_FILE).stat().st_mtime_ns
+    assert not store_request(tmp_path, narrow, "digits")
+    assert (tmp_path / PLAN_FILE).stat().st_mtime_ns == stamp
+    (request,) = read_requests(tmp_path).values()
+    assert request.runs == tuple(Run(("Quick", "SDR"), bits, 2) for bits in ((8,), (8, 16)))
+    assert request.keys == wide.keys
+
+
+def test_a_request_with_other_options_takes_the_place_of_the_one_before_and_its_results_stay(folder, wanted):
+    smaller = small_plan(choice=Choice(train_per_class=20))
+    assert store_request(folder, smaller, "digits")
+    assert not set(smaller.keys.values()) & set(wanted.keys.values())
+    with pytest.raises(ResultError, match="no results of `hashlearn bench` in this folder"):
         read(folder)
-
-
-def test_with_cells_only_those_count(folder, record):
-    absent, never = Cell("inference", "digits", "Quick", 8, 0), Cell("inference", "digits", "Slow", 8, 0)
-    found = read(folder, [CELL, absent, never])
-    assert found.records == {CELL: record}
-    assert found.missing == (absent, never)
-    assert found.reason(absent) == "not run yet"
-    assert found.reason(never) == "not run yet"
+    assert store_request(folder, wanted, "digits")
+    assert list(read(folder).records) == [CELL]
 
 
 def test_the_last_error_of_a_missing_cell_is_told_until_it_succeeds(folder, record):
+    wanted = small_plan(["Quick", "SDR"])
+    store_request(folder, wanted, "digits")
     other = Cell("inference", "digits", "SDR", 8, 0)
-    write_error(folder, other, "RuntimeError: out of luck", "Traceback\n  somewhere\n")
+    store_error(folder, other, wanted.keys[other], "RuntimeError: out of luck", "Traceback\n  somewhere\n")
     found = read(folder)
     assert found.reason(other) == "failed: RuntimeError: out of luck"
     assert found.failures[other].traceback == "Traceback\n  somewhere\n"
     assert json.loads(found.failures[other].path.read_text())["cell"]["method"] == "SDR"
-    write_cell(folder, other, as_text({**record, "cell": {**record["cell"], "method": "SDR", "draw": 0}}))
+    described = {**record["cell"], "method": "SDR", "draw": 0}
+    store(folder, other, wanted.keys[other], {**record, "cell": described})
     assert read(folder).failures == {}
     assert not list(folder.rglob("*.error.*"))
 
@@ -94,49 +132,57 @@ def test_the_last_error_of_a_missing_cell_is_told_until_it_succeeds(folder, reco
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"schema": 1, "cell"', "8-1.json: is damaged, not whole JSON; delete it"),
-        (b"", "8-1.json: is damaged"),
-        (b"\xff\xfe\x00", "8-1.json: is damaged"),
-        (b"[1, 2]", "8-1.json: is not a result of `hashlearn bench`; move it away"),
-        (b'{"precision": 0.5}', "8-1.json: is not a result of `hashlearn bench`"),
-        (b'{"schema": 2, "cell": {}}', "8-1.json: lacks cell, protocol"),
+        (b'{"schema": 1, "cell"', "is damaged, no whole JSON file; move it away"),
+        (b"", "is damaged"),
+        (b"\xff\xfe\x00", "is damaged"),
+        (b"[1, 2]", "is no file of `hashlearn bench`; move it away"),
+        (b'{"precision": 0.5}', "is not the result that its name says"),
+        (b'{"key": 3, "cell": []}', "is not the result that its name says"),
     ],
 )
-def test_damaged_and_foreign_files_are_refused_by_name(folder, content, message):
-    (folder / CELL.path).write_bytes(content)
-    for cells in (None, [CELL]):
-        with pytest.raises(ResultError, match=message):
-            read(folder, cells)
+def test_a_file_that_is_not_what_its_name_says_is_refused_and_stays(folder, file, wanted, content, message):
+    file.write_bytes(content)
+    for keys in (None, wanted.keys):
+        with pytest.raises(ResultError, match=f"{file.name}: {message}"):
+            read(folder, keys)
+    assert file.read_bytes() == content
 
 
-def test_another_schema_is_refused(folder, record):
-    (folder / CELL.path).write_text(json.dumps({**record, "schema": 1}))
-    with pytest.raises(ResultError, match=r"8-1.json: was stored in format 1, this version reads and writes 2"):
+def test_the_result_of_another_cell_is_refused(folder, file, wanted):
+    moved = folder / replace(CELL, draw=0).file(wanted.keys[replace(CELL, draw=0)])
+    moved.write_bytes(file.read_bytes())
+    with pytest.raises(ResultError, match=f"{moved.name}: is not the result that its name says"):
         read(folder)
 
 
-def test_a_result_in_the_wrong_place_is_refused(folder, record):
-    wrong = folder / "inference" / "digits" / "Quick" / "16-0.json"
-    wrong.write_text(as_text(record))
-    with pytest.raises(ResultError, match=r"16-0.json: holds another cell's result"):
-        read(folder)
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"scoring": 2}', '{"scoring": 3, "requests": [{}]}', '{"a": 1}'])
+def test_a_plan_that_is_none_is_refused_and_stays(folder, wanted, content):
+    path = folder / PLAN_FILE
+    path.write_text(content)
+    for use in (lambda: read(folder), lambda: store_request(folder, wanted, "digits")):
+        with pytest.raises(ResultError, match=r"plan\.json: is .*; move it away, or name another results folder"):
+            use()
+    assert path.read_text() == content
 
 
-@pytest.mark.parametrize("name", ["inference/notes.json", "inference/digits/Quick/first.json", "knn/a/b/c/8-0.json"])
-def test_other_json_files_in_a_tables_folder_are_refused(folder, name):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "inference/digits/Quick/8-1.json",
+        "inference/digits/Quick/8-0-0123456789abcdef.json",
+        "inference/digits/Quick/.8-0-1.json.xyz.unfinished",
+        "inference/digits/asked.json",
+        "inference/notes.txt",
+        "knn/a/b/c/8-0.json",
+        "other.json",
+    ],
+)
+def test_other_files_are_ignored(folder, wanted, name):
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{}")
-    with pytest.raises(ResultError, match=f"{path.name}: is not a result"):
-        read(folder)
-
-
-def test_what_lies_beside_the_tables_is_no_concern(folder):
-    (folder / "other.json").write_text("nonsense")
-    (folder / "bqp").mkdir()
-    (folder / "bqp" / "1-1.json").write_text("{}")
-    (folder / "inference" / "notes.txt").write_text("mine")
-    assert len(read(folder).records) == 1
+    path.write_text('{"schema"')
+    assert list(read(folder).records) == list(read(folder, wanted.keys).records) == [CELL]
+    assert path.read_text() == '{"schema"'
 
 
 def test_no_folder_and_no_results(tmp_path):
@@ -146,6 +192,73 @@ def test_no_folder_and_no_results(tmp_path):
         read(tmp_path)
 
 
-def test_half_written_files_are_ignored(folder):
-    (folder / CELL.path).with_name(".8-2.json.xyz.unfinished").write_text('{"schema"')
-    assert len(read(folder).records) == 1
+def test_all_that_determines_a_result_is_in_its_key(monkeypatch):
+    def key(table="unsupervised", method="SDR", n_bits=8, draw=0, source=None, **choice):
+        wanted = plan(table, ["digits"], [method], [n_bits], draw + 1, choice=Choice(**choice))
+        if source is not None:
+            wanted = replace(wanted, datasets={"digits": source})
+        return wanted.keys[Cell(table, "digits", method, n_bits, draw)]
+
+    same = [key(), key(), key(metrics=("map",)), key(metrics=("precision-radius", "map")), key(protocol="digits")]
+    assert len(set(same)) == 1
+    digests = [Source("digits", sha256=digit * 64) for digit in "ab"]
+    others = [
+        key(table="knn"),
+        key(table="neighbors"),
+        key(method="AL"),
+        key(n_bits=9),
+        key(draw=1),
+        *(key(source=source) for source in digests),
+        key(source=Source("digits", has_labels=False), table="neighbors"),
+        key(protocol="all-rows"),
+        key(train_per_class=20),
+        key(queries=10),
+        key(metrics=("map@10",)),
+        key(metrics=("map@10", "p@5")),
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(plans, "SCORING", 99)
+        others.append(key())
+    with monkeypatch.context() as patch:
+        patch.setitem(METHODS, "SDR", METHODS["SDR distance"])
+        others.append(key())
+    with monkeypatch.context() as patch:
+        patch.setitem(plans.TABLES, "unsupervised", replace(TABLES["unsupervised"], hash_function="linear_svm"))
+        others.append(key())
+    with monkeypatch.context() as patch:
+        patch.setitem(plans.PROTOCOLS, "digits", replace(plans.PROTOCOLS["digits"], train_per_class=50))
+        others.append(key())
+    assert len({*same, *others}) == 1 + len(others)
+    assert key(metrics=("map@10", "p@5")) == key(metrics=("p@5", "map", "map@10"))
+
+
+KEYS = """
+from hashlearn.experiments.bench.methods import METHODS
+from hashlearn.experiments.bench.plans import plan
+from hashlearn.experiments.bench.tables import TABLES
+for name, table in TABLES.items():
+    methods = [method for method, one in METHODS.items() if one.setting_in(table.setting)]
+    print(*plan(name, ["digits"], methods, [8, 16], 2).keys.values())
+"""
+
+
+def test_keys_are_the_same_in_every_process():
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", KEYS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "12"
+    ]
+    assert runs[0] == runs[1]
+    keys = runs[0].split()
+    assert len(keys) == len(set(keys)) > 300
+
+
+def test_unsupervised_methods_stand_in_supervised_tables_with_keys_of_their_own():
+    assert METHODS["ITQ"].setting_in("supervised") == UNSUPERVISED
+    by_table = {name: plan(name, ["digits"], ["ITQ"], [8], 1).keys.values() for name in ("supervised", "unsupervised")}
+    assert not set(by_table["supervised"]) & set(by_table["unsupervised"])

@@ -10,16 +10,17 @@ import pytest
 
 from hashlearn import bqp, targets
 from hashlearn.experiments.bench.blocks import published_value
-from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED, Request
+from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED, CellContext
 from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.tables import TABLES, Cell
+from hashlearn.experiments.datasets import Source
 from hashlearn.hashers import HASHERS
 
 LABELS = np.array([0, 0, 1])
 
 
 def request(setting=SUPERVISED, dataset="mnist", hash_function="rbf_svm"):
-    return Request(12, 5, setting, dataset, hash_function, LABELS)
+    return CellContext(12, 5, setting, dataset, hash_function, LABELS)
 
 
 def test_every_table_names_methods_of_its_setting():
@@ -118,9 +119,8 @@ def test_a_plan_is_the_whole_table_unless_a_part_is_asked_for():
 
 
 def test_npz_files_go_by_their_stem():
-    assert plan("knn", ["some/where/flowers.npz"], known_datasets=["mnist"]).datasets == {
-        "flowers": "some/where/flowers.npz"
-    }
+    named = plan("knn", ["some/where/flowers.npz"], known_datasets=["mnist"])
+    assert named.datasets == {"flowers": Source("some/where/flowers.npz", sha256=None)}
 
 
 @pytest.mark.parametrize(

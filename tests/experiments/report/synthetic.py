@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.experiments.bench.asked import Asked, Run
-from hashlearn.experiments.bench.cell import SCHEMA
-from hashlearn.experiments.bench.results import Results
+from hashlearn.experiments.bench.results import Request, Results, Run
 
 LENGTHS = {
     "inference": (8, 16, 24, 32),
@@ -65,12 +63,12 @@ def cells(blocks: Any = BLOCKS, draws: int = 3) -> list[dict[str, Any]]:
 
 def results(records: list[dict[str, Any]]) -> Results:
     """What `hashlearn.experiments.bench.results.read` would return for a folder with these records."""
-    asked = {
-        (table, dataset): Asked(dataset, runs=(Run(METHODS[table], LENGTHS[table], 1 + max(draws)),))
+    requests = {
+        (table, dataset): Request(dataset, runs=(Run(METHODS[table], LENGTHS[table], 1 + max(draws)),))
         for (table, dataset), draws in _draws(records).items()
         if table in METHODS
     }
-    return Results(Path("results"), dict(enumerate(records)), (), asked=asked)  # type: ignore[arg-type]
+    return Results(Path("results"), dict(enumerate(records)), (), requests=requests)  # type: ignore[arg-type]
 
 
 def _draws(records: list[dict[str, Any]]) -> dict[tuple[str, str], list[int]]:
@@ -89,7 +87,6 @@ def cell(table: str, dataset: str, method: str, n_bits: int, draw: int = 0, draw
     features = {"mnist": "pixels", "cifar10": "hog" if table == "knn" else "gist"}.get(dataset, "given")
     longest = n_bits == LENGTHS[table][-1]
     return {
-        "schema": SCHEMA,
         "cell": {
             "table": table,
             "dataset": dataset,

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from hashlearn.cli.report import report_command
+from hashlearn.experiments.bench.plans import plan
+from hashlearn.experiments.bench.results import store, store_request
 from tests.experiments.report import synthetic
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for method in ("SDR", "AL"):
-        cell = synthetic.cell("inference", "mnist", method, 8)
-        path = tmp_path / "results" / "inference" / "mnist" / method / "8-0.json"
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(cell))
+    wanted = plan("inference", ["mnist"], ["SDR", "AL"], [8], 1)
+    store_request(tmp_path / "results", wanted, "mnist")
+    for cell, key in wanted.keys.items():
+        store(tmp_path / "results", cell, key, synthetic.cell("inference", "mnist", cell.method, 8))
     return tmp_path / "results"
 
 
@@ -26,9 +26,7 @@ def test_writes_the_page_and_says_what_is_in_it(folder: Path, tmp_path: Path) ->
     target = tmp_path / "page.html"
     outcome = CliRunner().invoke(report_command, [str(folder), "-o", str(target), "--title", "A <title>"])
     assert outcome.exit_code == 0, outcome.output
-    assert (
-        outcome.output == f"2 cells shown, 0 missing. To look at: {target}\n"
-    )  # nothing else is known to have been asked
+    assert outcome.output == f"2 cells shown, 0 missing. To look at: {target}\n"
     text = target.read_text(encoding="utf-8")
     assert "<h1>A &lt;title&gt;</h1>" in text
     assert "paper 86.33" in text  # the real one
@@ -37,9 +35,9 @@ def test_writes_the_page_and_says_what_is_in_it(folder: Path, tmp_path: Path) ->
 
 
 def test_bad_input_ends_with_a_message_and_2(folder: Path, tmp_path: Path) -> None:
-    stored = folder / "inference" / "mnist" / "SDR" / "8-0.json"
+    (stored,) = (folder / "inference" / "mnist" / "SDR").iterdir()
     whole = stored.read_text()
-    for content, said in ((whole[:-9], "damaged"), (whole.replace('"schema": 2', '"schema": 99'), "format 99")):
+    for content, said in ((whole[:-9], "damaged"), (whole.replace('"key"', '"other"'), "is not the result that its")):
         stored.write_text(content)
         outcome = CliRunner().invoke(report_command, [str(folder), "-o", str(tmp_path / "page.html")])
         assert outcome.exit_code == 2

@@ -17,8 +17,8 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from hashlearn.experiments.bench.asked import Asked
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, UNSUPERVISED
+from hashlearn.experiments.bench.results import Request
 from hashlearn.experiments.bench.splits import ALL
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table, rank
 
@@ -91,12 +91,12 @@ class Block:
     dataset: str
     features: str
     records: tuple[Record, ...]
-    asked: Asked | None = None
+    request: Request | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """What is shown: the metrics asked for, or the table's."""
-        return (self.asked.metrics if self.asked else ()) or self.table.shown_metrics
+        return (self.request.metrics if self.request else ()) or self.table.shown_metrics
 
     @property
     def metric(self) -> str:
@@ -181,8 +181,8 @@ class Block:
 
     @cached_property
     def _order(self) -> list[str]:
-        asked = (method for run in self.asked.runs for method in run.methods) if self.asked else ()
-        return [*dict.fromkeys([*asked, *METHODS])]
+        first = (method for run in self.request.runs for method in run.methods) if self.request else ()
+        return [*dict.fromkeys([*first, *METHODS])]
 
     @cached_property
     def _groups(self) -> dict[tuple[str, int], list[Record]]:
@@ -192,7 +192,7 @@ class Block:
         return groups
 
 
-def blocks(records: Iterable[Record], asked: Mapping[tuple[str, str], Asked] | None = None) -> list[Block]:
+def blocks(records: Iterable[Record], requests: Mapping[tuple[str, str], Request] | None = None) -> list[Block]:
     """The records grouped by table, data set and features, in the paper's order; with what was asked for them."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
@@ -205,7 +205,7 @@ def blocks(records: Iterable[Record], asked: Mapping[tuple[str, str], Asked] | N
             dataset,
             features,
             tuple(groups[table, dataset, features]),
-            (asked or {}).get((table, dataset)),
+            (requests or {}).get((table, dataset)),
         )
         for table, dataset, features in order
     ]

@@ -27,17 +27,15 @@ from hashlearn.bits import hamming_distances
 from hashlearn.core.memory import physical_memory, text_lines
 from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.choices import RADIUS, Choice, measured
-from hashlearn.experiments.bench.methods import SUPERVISED, Request
-from hashlearn.experiments.bench.own_methods import method_named
+from hashlearn.experiments.bench.methods import SUPERVISED, CellContext, method_named
+from hashlearn.experiments.bench.plans import recorded_parameters
 from hashlearn.experiments.bench.splits import Split
 from hashlearn.experiments.bench.tables import TABLES, Cell, Table
 from hashlearn.experiments.datasets import DataSet
 from hashlearn.hashers import BaseHasher
 
-SCHEMA = 2
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")  # whose versions are recorded
 GIB = 2**30
-NOT_RECORDED = ("progress", "verbose")  # parameters that do not affect the result
 BIT_FIELDS = ("sweep", "bit", "value", "bound", "gap", "changed", "status", "seconds")  # of the inference report
 Stage = Callable[[str], Any]
 RETRIEVED = (10, 100)
@@ -52,7 +50,6 @@ def run_cell(
     data: DataSet,
     *,
     choice: Choice | None = None,
-    with_gallery: bool = False,
     stage: Stage = lambda what: None,
 ) -> dict[str, Any]:
     """The record of one cell. ``stage`` is called with a description of each step before it begins."""
@@ -63,9 +60,8 @@ def run_cell(
     setting = method.setting_in(table.setting, data.has_labels)
     if setting is None:
         raise ValueError(f"method {method.name} has no place in table {table.name!r} on {data.name}")
-    hasher = method.build(Request(cell.n_bits, cell.draw, setting, cell.dataset, table.hash_function, labels))
-    parameters = {k: repr(v) for k, v in hasher.get_params(deep=False).items() if k not in NOT_RECORDED}
-    configuration = {"hasher": type(hasher).__name__, "parameters": parameters, **method.configuration}
+    hasher = method.build(CellContext(cell.n_bits, cell.draw, setting, cell.dataset, table.hash_function, labels))
+    configuration = {"hasher": type(hasher).__name__, "parameters": recorded_parameters(hasher), **method.configuration}
     if "progress" in hasher.get_params(deep=False):
         hasher.set_params(progress=lambda p: stage(f"{p.stage} {p.done}/{p.total}"))
     with warnings.catch_warnings(record=True) as heard:
@@ -82,7 +78,6 @@ def run_cell(
         evaluated = time.perf_counter()
     report = getattr(hasher, "inference_report_", None)
     return {
-        "schema": SCHEMA,
         "cell": {**dataclasses.asdict(cell), "features": data.features},
         "protocol": split.description,
         "configuration": {**configuration, "setting": setting},
@@ -100,7 +95,7 @@ def run_cell(
         "digest": hashlib.sha256(np.ascontiguousarray(database).tobytes()).hexdigest(),
         "warnings": sorted({f"{w.category.__name__}: {w.message}" for w in heard}),
         "provenance": dataclasses.asdict(data.provenance),
-        "gallery": gallery(data, split, database, queries) if with_gallery else None,
+        "gallery": gallery(data, split, database, queries) if cell.draw == 0 else None,
     }
 
 

@@ -1,19 +1,29 @@
 """Every compared method by the paper's name: which hasher it is, and with which parameters.
 
 Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. A line in `METHODS` gives a hasher the paper's
-name; one without a line has its class name.
+name; one without a line has its class name. ``my_module:MyHasher`` is a class from outside the package, a
+`hashlearn.hashers.BaseHasher`. Its module is looked for like any other, and then in the current folder.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp, targets
+from hashlearn.core.names import did_you_mean
 from hashlearn.hashers import HASHERS, BaseHasher
 
 SUPERVISED, UNSUPERVISED = "supervised", "unsupervised"
@@ -30,7 +40,7 @@ TUNED: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class CellContext:
     """The cell that a hasher is built for."""
 
     n_bits: int
@@ -41,7 +51,7 @@ class Request:
     labels: NDArray[np.int64]  # of the training samples
 
 
-Parameters = Callable[[Request], dict[str, Any]]
+Parameters = Callable[[CellContext], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -67,27 +77,27 @@ class Method:
             return setting
         return UNSUPERVISED if setting == SUPERVISED else None
 
-    def build(self, request: Request) -> BaseHasher:
+    def build(self, context: CellContext) -> BaseHasher:
         """The hasher, not yet fitted."""
         make: Callable[..., BaseHasher] = HASHERS[self.hasher] if isinstance(self.hasher, str) else self.hasher
-        return make(n_bits=request.n_bits, random_state=request.seed, **self.parameters(request))
+        return make(n_bits=context.n_bits, random_state=context.seed, **self.parameters(context))
 
 
-def _two_step(solver: str | Callable[[Request], Any], *, distance: bool = False, spread: bool = True) -> Parameters:
+def _two_step(solver: str | Callable[[CellContext], Any], *, distance: bool = False, spread: bool = True) -> Parameters:
     """Parameters of TwoStepHasher: the paper's start and sweeps, the table's hash function.
 
     ``spread`` is our addition. The published rivals (NOPT, GraphCut) and the rows named "plain" run without it.
     """
 
-    def parameters(request: Request) -> dict[str, Any]:
+    def parameters(context: CellContext) -> dict[str, Any]:
         target: Any = "labels"
-        if request.setting == UNSUPERVISED:
-            share = NEAREST_SHARE.get(request.dataset, DEFAULT_NEAREST_SHARE)
+        if context.setting == UNSUPERVISED:
+            share = NEAREST_SHARE.get(context.dataset, DEFAULT_NEAREST_SHARE)
             target = targets.Distance() if distance else targets.ThresholdedDistance(share)
         chosen = {
             "target": target,
-            "solver": solver if isinstance(solver, str) else solver(request),
-            "hash_function": request.hash_function,
+            "solver": solver if isinstance(solver, str) else solver(context),
+            "hash_function": context.hash_function,
             "init": "pca",
             "arrange": False,
         }
@@ -96,22 +106,22 @@ def _two_step(solver: str | Callable[[Request], Any], *, distance: bool = False,
     return parameters
 
 
-def _relaxed(request: Request) -> str:
+def _relaxed(context: CellContext) -> str:
     """The relaxation, solved as far as bits of codes need: thresholded distances are no factor of low rank."""
-    return "quick_sdr" if request.setting == SUPERVISED else "coarse_sdr"
+    return "quick_sdr" if context.setting == SUPERVISED else "coarse_sdr"
 
 
-def _graph_cut(request: Request) -> Any:
+def _graph_cut(context: CellContext) -> Any:
     """With labels the blocks of FastHash, which are the classes; without labels the solver finds blocks."""
-    return bqp.GraphCut(blocks=request.labels) if request.setting == SUPERVISED else "graph_cut"
+    return bqp.GraphCut(blocks=context.labels) if context.setting == SUPERVISED else "graph_cut"
 
 
 def _named(name: str, hasher: str, *settings: str, **parameters: Any) -> Method:
     """The hasher's own defaults, but the table's hash function if that is not RBF-SVM and the hasher has a choice."""
 
-    def chosen(request: Request) -> dict[str, Any]:
+    def chosen(context: CellContext) -> dict[str, Any]:
         has_choice = "hash_function" in HASHERS[hasher]._get_param_names()
-        other = {"hash_function": request.hash_function} if has_choice and request.hash_function != "rbf_svm" else {}
+        other = {"hash_function": context.hash_function} if has_choice and context.hash_function != "rbf_svm" else {}
         return {**other, **parameters}
 
     return Method(name, hasher, settings, chosen)
@@ -122,8 +132,8 @@ BOTH = (SUPERVISED, UNSUPERVISED)
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("hashlearn", "two_step", BOTH, lambda request: {}),  # the library's defaults
-        Method("hashlearn tuned", "two_step", (UNSUPERVISED,), lambda request: TUNED.get(request.dataset, {})),
+        Method("hashlearn", "two_step", BOTH, lambda context: {}),  # the library's defaults
+        Method("hashlearn tuned", "two_step", (UNSUPERVISED,), lambda context: TUNED.get(context.dataset, {})),
         Method("SDR", "two_step", BOTH, _two_step(_relaxed)),
         Method("AL", "two_step", BOTH, _two_step("al")),
         Method("SDR plain", "two_step", (SUPERVISED,), _two_step(_relaxed, spread=False)),
@@ -157,3 +167,66 @@ for _key, _kind in HASHERS.items():
     if _key not in _named_above:
         _settings = (UNSUPERVISED,) if not _kind._learns_from_labels else (SUPERVISED,) if _kind._needs_labels else BOTH
         METHODS[_kind.__name__] = _named(_kind.__name__, _key, *_settings)
+
+
+def method_named(name: str) -> Method:
+    """A method of the package, or the class that ``module:Class`` names."""
+    return own_method(name) if is_own(name) else METHODS[name]
+
+
+def is_own(name: str) -> bool:
+    """Whether a name means a class from outside the package."""
+    return ":" in name
+
+
+_digests: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()  # of the code that was imported, not of later edits
+
+
+def own_method(name: str) -> Method:
+    """The method that a class from outside is, checked; a ValueError says what is missing."""
+    module_name, _, class_name = name.partition(":")
+    if not all(part.isidentifier() for part in module_name.split(".")) or not class_name.isidentifier():
+        raise ValueError(f"a method of your own is written module:Class, got {name!r}")
+    module = _imported(module_name, name)
+    kind = getattr(module, class_name, None)
+    path = Path(getattr(module, "__file__", None) or "built in")
+    if not inspect.isclass(kind):
+        classes = [key for key, value in vars(module).items() if inspect.isclass(value)]
+        raise ValueError(f"{name}: {path.name} has no class {class_name!r}{did_you_mean(class_name, classes)}")
+    if not issubclass(kind, BaseHasher):
+        raise ValueError(f"{name}: the class must be a hashlearn.hashers.BaseHasher; derive it from that")
+    if not hasattr(kind, "fit"):
+        raise ValueError(f"{name}: the class has no fit(X) or fit(X, y)")
+    try:
+        kind(n_bits=8, random_state=0)
+    except Exception as error:  # whatever the class does when it is made
+        raise ValueError(f"{name}: cannot be made with n_bits and random_state alone: {error}") from None
+    source = {"module": module_name, "file": path.name, "sha256": _digests[module]}
+    return Method(name, kind, _settings_of(kind), lambda request: {}, {"hasher": name, "source": source})
+
+
+def _imported(module_name: str, name: str) -> ModuleType:
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)  # it stays: the class may import more when it learns, and worker processes inherit it
+    importlib.invalidate_caches()
+    try:
+        module = importlib.import_module(module_name)
+        if module not in _digests:
+            path = Path(getattr(module, "__file__", None) or "")
+            _digests[module] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        return module
+    except Exception as error:  # whatever the module does when it is imported
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}."):
+            what = f"there is no module {module_name!r}, neither installed nor in the current folder"
+        else:
+            what = f"module {module_name!r} cannot be imported: {type(error).__name__}: {error}"
+        raise ValueError(f"{name}: {what}") from None
+
+
+def _settings_of(kind: type[BaseHasher]) -> tuple[str, ...]:
+    """With labels if ``fit`` takes y, without them if it needs none."""
+    labels = inspect.signature(kind.fit).parameters.get("y")
+    if labels is None:
+        return (UNSUPERVISED,)
+    return (SUPERVISED,) if kind._needs_labels or labels.default is labels.empty else BOTH

@@ -1,30 +1,67 @@
-"""The results folder: one JSON file for each cell, written whole or not at all, and checked when it is read.
+"""The results folder: a JSON file for each cell, named by the cell's key, and ``plan.json``, what was asked last.
 
-A file that is no such result, or that has another version of the format, is refused by name and never overwritten.
-Only the tables' own folders are searched. A cell that failed has its traceback in a file beside the place of its
-result, until it succeeds.
+Every file is written whole or not at all. Files with other names are ignored, whatever they hold: half-written ones,
+those of older versions, those of other people. A file that is not what its name says is refused, never overwritten. A
+cell that failed has its traceback in a file beside the place of its result, until it succeeds.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hashlearn.core.atomic_files import write_atomically
-from hashlearn.experiments.bench import asked
-from hashlearn.experiments.bench.asked import Asked, ResultError, read_asked
-from hashlearn.experiments.bench.cell import SCHEMA, versions
+from hashlearn.core.atomic_files import regular_file, write_atomically
+from hashlearn.experiments.bench.choices import stored_name
 from hashlearn.experiments.bench.methods import METHODS
+from hashlearn.experiments.bench.plans import SCORING, Plan
 from hashlearn.experiments.bench.tables import TABLES, Cell, rank
 
-__all__ = ["Failure", "ResultError", "Results", "read", "read_cell"]
+PLAN_FILE = "plan.json"
+ADVICE = "move it away, or name another results folder"
 
-CELL_FILE = re.compile(r"([1-9]\d*)-(0|[1-9]\d*)(\.error)?\.json")
-PARTS = ("cell", "protocol", "configuration", "versions", "machine", "seconds", "metrics", "curve", "digest")
+
+class ResultError(ValueError):
+    """A file in the results folder that cannot be used; the message names it and says what to do."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Methods × code lengths × draws that one command asked for."""
+
+    methods: tuple[str, ...]
+    bits: tuple[int, ...]
+    n_draws: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked of one table on one data set with the same options.
+
+    Attributes
+    ----------
+    source : the data set's name or path, as the command had it
+    sha256 : of the data set's file, if it is somebody's own; else empty
+    options : other options of the command, by name; a list is an option given several times
+    runs : all different
+    keys : every cell and the key of its result
+    """
+
+    source: str
+    sha256: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
+    keys: Mapping[Cell, str] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The stored names of the metrics asked for."""
+        return tuple(map(stored_name, self.options.get("metric") or ()))
+
+
+Requests = dict[tuple[str, str], Request]  # by table and data set
 
 
 @dataclass(frozen=True)
@@ -38,26 +75,26 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The content of a results folder.
+    """Stored results.
 
     Attributes
     ----------
-    folder : the folder
+    folder : the results folder
     records : the stored record of each cell, in the tables' order
     missing : cells that were asked for and have no record
     failures : for each missing cell that was tried, its last error
-    asked : what was asked, by table and data set
+    requests : what was asked, by table and data set
     """
 
     folder: Path
     records: Mapping[Cell, Mapping[str, Any]]
     missing: tuple[Cell, ...]
     failures: Mapping[Cell, Failure] = field(default_factory=dict)
-    asked: Mapping[tuple[str, str], Asked] = field(default_factory=dict)
+    requests: Mapping[tuple[str, str], Request] = field(default_factory=dict)
 
     @property
     def cells(self) -> tuple[Mapping[str, Any], ...]:
-        """The records without their keys, in the same order."""
+        """The records without their cells, in the same order."""
         return tuple(self.records.values())
 
     def reason(self, cell: Cell) -> str:
@@ -65,118 +102,140 @@ class Results:
         return f"failed: {self.failures[cell].error}" if cell in self.failures else "not run yet"
 
 
-def read(folder: str | Path, cells: Iterable[Cell] | None = None) -> Results:
-    """All results of a folder, or only those of ``cells``; a `ResultError` names a file that cannot be used."""
-    folder = Path(folder)
-    known: dict[tuple[str, str], Asked] = {}
-    if cells is None:
+def read(folder: str | Path, keys: Mapping[Cell, str] | None = None) -> Results:
+    """The results with these keys; None: everything in the folder that was asked for last."""
+    folder, requests = Path(folder), None
+    if keys is None:
         if not folder.is_dir():
             raise ResultError(f"{folder}: there is no such folder; `hashlearn bench` makes one")
-        files = dict(_files(folder))
-        present = sorted((cell for cell, has_result in files.items() if has_result), key=_order)
-        if not present:
-            failed = f", only {len(files)} failed cell(s)" if files else ""
-            raise ResultError(f"{folder}: no results of `hashlearn bench` in this folder{failed}")
-        known, wanted = _wanted(folder, files)
-    else:
-        wanted = list(cells)
-        present = [cell for cell in wanted if (folder / cell.path).exists()]
-    records = {cell: read_cell(folder, cell) for cell in present}
-    missing = tuple(cell for cell in wanted if cell not in records)
-    failures = {cell: failure for cell in missing if (failure := _failure(folder, cell))}
-    return Results(folder, records, missing, failures, known)
+        requests = read_requests(folder)
+        pairs = (pair for request in requests.values() for pair in request.keys.items())
+        keys = dict(sorted(pairs, key=lambda pair: _order(pair[0])))
+    records, failures = {}, {}
+    for cell, key in keys.items():
+        path = folder / cell.file(key)
+        if path.exists():
+            records[cell] = _record(path, cell, key)
+        elif failure := _failure(_error_file(path)):
+            failures[cell] = failure
+    if not records and requests is not None:
+        failed = f", only {len(failures)} failed cell(s)" if failures else ""
+        raise ResultError(f"{folder}: no results of `hashlearn bench` in this folder{failed}")
+    missing = tuple(cell for cell in keys if cell not in records)
+    return Results(folder, records, missing, failures, requests or {})
 
 
-def read_cell(folder: Path, cell: Cell) -> dict[str, Any]:
-    """One stored record, checked."""
-    path = folder / cell.path
-    advice = "move it away, or name another results folder"
-    if not path.is_file():
-        raise ResultError(f"{path}: is not a regular file; {advice}")
+def store(folder: Path, cell: Cell, key: str, record: Mapping[str, Any]) -> None:
+    """Store a record and remove an earlier error of the cell."""
+    path = folder / cell.file(key)
+    _write(path, {**record, "key": key})
+    _error_file(path).unlink(missing_ok=True)
+
+
+def store_error(folder: Path, cell: Cell, key: str, error: str, trace: str) -> None:
+    """Store the error of a failed cell and its traceback, beside the place of its result."""
+    _write(_error_file(folder / cell.file(key)), {"cell": asdict(cell), "error": error, "traceback": trace})
+
+
+def store_request(folder: Path, plan: Plan, dataset: str) -> bool:
+    """Add what a plan asks of a data set to ``plan.json``. Returns whether it takes the place of another request.
+
+    That is so if its options differ, or the rows of the data set. The results of the other request stay in the folder,
+    and its command finds them again.
+    """
+    requests, source, place = read_requests(folder), plan.datasets[dataset], (plan.table.name, dataset)
+    before = requests.get(place)
+    runs: tuple[Run, ...] = (Run(plan.methods, plan.bits, plan.n_draws),)
+    keys = {cell: key for cell, key in plan.keys.items() if cell.dataset == dataset}
+    after = Request(source.name, source.sha256 or "", plan.choice.options(), runs, keys)
+    is_other = before is not None and (before.sha256, before.options) != (after.sha256, after.options)
+    if before is not None and not is_other:
+        runs = tuple(dict.fromkeys((*before.runs, *runs)))
+        after = replace(after, runs=runs, keys={**before.keys, **keys})
+    if after != before:
+        requests[place] = after
+        stored = [_as_json(*place, request) for place, request in requests.items()]
+        _write(folder / PLAN_FILE, {"scoring": SCORING, "requests": stored})
+    return is_other
+
+
+def read_requests(folder: Path) -> Requests:
+    """What was asked; empty if there is no ``plan.json``."""
+    path = folder / PLAN_FILE
+    if not path.exists():
+        return {}
+    plan = _read(path)
+    if plan.get("scoring") != SCORING:
+        raise ResultError(f"{path}: is no plan of this version of `hashlearn bench`; {ADVICE}")
     try:
-        record = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ResultError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError):
-        raise ResultError(f"{path}: is damaged, not whole JSON; delete it, and the cell will run again") from None
-    if not isinstance(record, dict) or "schema" not in record:
-        raise ResultError(f"{path}: is not a result of `hashlearn bench`; {advice}")
-    if record["schema"] != SCHEMA:
-        raise ResultError(
-            f"{path}: was stored in format {record['schema']!r}, this version reads and writes {SCHEMA}; {advice}"
-        )
-    absent = [part for part in PARTS if not record.get(part)]
-    if absent:
-        raise ResultError(f"{path}: lacks {', '.join(absent)}; delete it, and the cell will run again")
-    claimed = {name: record["cell"].get(name) for name in Cell.__dataclass_fields__}
-    if claimed != {name: getattr(cell, name) for name in claimed}:
-        raise ResultError(f"{path}: holds another cell's result ({claimed}); put it back in its place, or delete it")
+        return dict(map(_from_json, plan["requests"]))
+    except (KeyError, TypeError, ValueError):
+        raise ResultError(f"{path}: is damaged; {ADVICE}") from None
+
+
+def _as_json(table: str, dataset: str, request: Request) -> dict[str, Any]:
+    keys = [[cell.method, cell.n_bits, cell.draw, key] for cell, key in request.keys.items()]
+    return {
+        "table": table,
+        "dataset": dataset,
+        "source": request.source,
+        "sha256": request.sha256,
+        "options": request.options,
+        "runs": [asdict(run) for run in request.runs],
+        "keys": keys,
+    }
+
+
+def _from_json(held: Mapping[str, Any]) -> tuple[tuple[str, str], Request]:
+    place = (TABLES[held["table"]].name, held["dataset"])
+    runs = tuple(Run(tuple(run["methods"]), tuple(run["bits"]), run["n_draws"]) for run in held["runs"])
+    keys = {Cell(*place, method, n_bits, draw): str(key) for method, n_bits, draw, key in held["keys"]}
+    return place, Request(held["source"], held["sha256"], dict(held["options"]), runs, keys)
+
+
+def _record(path: Path, cell: Cell, key: str) -> dict[str, Any]:
+    record = _read(path)
+    held = record.get("cell")
+    described = {name: held.get(name) for name in asdict(cell)} if isinstance(held, dict) else None
+    if record.get("key") != key or described != asdict(cell):
+        raise ResultError(f"{path}: is not the result that its name says; {ADVICE}")
     return record
 
 
-def as_text(record: Mapping[str, Any]) -> str:
-    """A record as it is stored."""
-    return json.dumps(record, allow_nan=False, indent=1)
+def _failure(path: Path) -> Failure | None:
+    """The last error of a cell; None if it has none that can be read."""
+    try:
+        held = _read(path)
+        return Failure(str(held["error"]), str(held["traceback"]), path)
+    except (ResultError, KeyError):
+        return None
 
 
-def write_cell(folder: Path, cell: Cell, text: str) -> None:
-    """Store a record, whole or not at all, and remove an earlier error of the cell."""
-    _write(folder / cell.path, text)
-    _error_path(folder, cell).unlink(missing_ok=True)
+def _read(path: Path) -> dict[str, Any]:
+    """A JSON object; a `ResultError` for anything else."""
+    try:
+        with regular_file(path) as (file, _):
+            held = json.load(file)
+    except OSError as error:
+        raise ResultError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError):
+        raise ResultError(f"{path}: is damaged, no whole JSON file; {ADVICE}") from None
+    if not isinstance(held, dict):
+        raise ResultError(f"{path}: is no file of `hashlearn bench`; {ADVICE}")
+    return held
 
 
-def write_error(folder: Path, cell: Cell, error: str, trace: str) -> None:
-    """Store the error of a failed cell and its traceback, beside the place of its result."""
-    held = {"schema": SCHEMA, "cell": asdict(cell), "error": error, "traceback": trace, "versions": versions()}
-    _write(_error_path(folder, cell), as_text(held))
-
-
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, [text.encode()])
+    write_atomically(path, [json.dumps(content, allow_nan=False, indent=1).encode()])
 
 
-def _files(folder: Path) -> Iterator[tuple[Cell, bool]]:
-    """The cells of which the folder holds a file, and whether that is a result; else it is an error."""
-    for table in TABLES:
-        for path in sorted((folder / table).rglob("*.*"), key=lambda path: ".error." not in path.name):
-            place = path.relative_to(folder).parts
-            if path.is_dir() or (len(place) == 3 and path.name == asked.FILE):
-                continue
-            match = CELL_FILE.fullmatch(path.name)
-            if len(place) == 4 and match is not None:
-                yield Cell.of_file(table, place[1], place[2], int(match[1]), int(match[2])), match[3] is None
-            elif path.suffix == ".json":
-                raise ResultError(f"{path}: is not a result of `hashlearn bench`; move it out of the results folder")
-
-
-def _wanted(folder: Path, files: Iterable[Cell]) -> tuple[dict[tuple[str, str], Asked], list[Cell]]:
-    """What was asked, and every cell that a page counts: asked for, or stored."""
-    wanted, known = set(files), {}
-    for table, dataset in {(cell.table, cell.dataset) for cell in files}:
-        found = read_asked(folder, table, dataset)
-        if found is not None:
-            known[table, dataset] = found
-            wanted.update(found.cells(table, dataset))
-    return known, sorted(wanted, key=_order)
+def _error_file(path: Path) -> Path:
+    return path.with_suffix(".error.json")
 
 
 def _order(cell: Cell) -> tuple[Any, ...]:
     """The tables' order, then that of methods, then lengths and draws."""
     dataset = rank(cell.dataset, TABLES[cell.table].datasets)
-    method = rank(cell.method, METHODS)
-    return (rank(cell.table, TABLES), dataset, method, cell.n_bits, cell.draw)
-
-
-def _error_path(folder: Path, cell: Cell) -> Path:
-    return (folder / cell.path).with_suffix(".error.json")
-
-
-def _failure(folder: Path, cell: Cell) -> Failure | None:
-    """The last error of a cell; None if it has none that can be read."""
-    path = _error_path(folder, cell)
-    try:
-        held = json.loads(path.read_bytes())
-        return Failure(str(held["error"]), str(held["traceback"]), path)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+    return (rank(cell.table, TABLES), dataset, rank(cell.method, METHODS), cell.n_bits, cell.draw)

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-from hashlearn.core.progress import Progress, ProgressCallback, tell
+from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.experiments import datasets
-from hashlearn.experiments.bench import asked
-from hashlearn.experiments.bench.asked import ResultError
 from hashlearn.experiments.bench.cell import draw
-from hashlearn.experiments.bench.choices import Choice
-from hashlearn.experiments.bench.own_methods import is_own, method_named
 from hashlearn.experiments.bench.plans import Plan
-from hashlearn.experiments.bench.protocols import SHORT_OF
-from hashlearn.experiments.bench.results import read
-from hashlearn.experiments.bench.splits import Split
+from hashlearn.experiments.bench.results import ResultError, read, read_requests, store_request
 from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.bench.workers import Finished, Work, in_processes
 from hashlearn.experiments.datasets import DataSet
@@ -55,7 +48,7 @@ def run(
     load: Callable[..., DataSet] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Outcome:
-    """Run the cells of ``plan`` that ``folder`` does not hold yet.
+    """Run the cells of ``plan`` of which ``folder`` has no result.
 
     Parameters
     ----------
@@ -67,7 +60,7 @@ def run(
     Raises
     ------
     ResultError
-        for a file in the folder that is no result of this version, before anything is run.
+        for a file in the folder that is not what its name says, before anything is run.
     KeyboardInterrupt
         after Ctrl-C; running cells are abandoned, finished ones are stored.
     """
@@ -78,122 +71,42 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ResultError(f"{folder}: cannot be made a results folder: {error.strerror or error}") from None
-    stored = dict(read(folder, plan.cells).records)
-    _require_same_options(plan, stored)
-    again = [cell for cell, record in stored.items() if not _is_current(plan, cell, record)]
-    for cell in again:
-        if _has_changed(cell, stored.pop(cell)):
-            (folder / cell.path).unlink(missing_ok=True)  # the result of other code
-    todo = [cell for cell in plan.cells if cell not in stored]
-    outcome = Outcome(n_stored_before=len(stored))
-    if again:
-        outcome.notes.append(f"{len(again)} stored cell(s) had other code or lacked a metric and were run again")
+    read_requests(folder)
+    missing = read(folder, plan.keys).missing
+    outcome = Outcome(n_stored_before=len(plan.cells) - len(missing))
     with _noticing_interrupts() as check:
 
         def say(what: str) -> None:
             check()
-            left_out = sum(cell.dataset in outcome.not_loaded for cell in todo)
-            tell(progress, what, len(outcome.finished) + left_out, len(todo))
+            left_out = sum(cell.dataset in outcome.not_loaded for cell in missing)
+            tell(progress, what, len(outcome.finished) + left_out, len(missing))
 
-        for dataset, source in plan.datasets.items():
-            cells = [cell for cell in todo if cell.dataset == dataset]
-            if cells:
-                features = plan.table.features.get(dataset)
-                choice = _with_stored_metrics(plan, dataset, folder)
-                work = Work(folder, load or datasets.load, source, features, max(plan.bits), choice)
-                _run_dataset(plan, cells, work, jobs, outcome, say, stored)
-            else:
-                asked.record(folder, plan, dataset)
+        for dataset in plan.datasets:
+            cells = [cell for cell in missing if cell.dataset == dataset]
+            _run_dataset(cells, Work(folder, plan, dataset, load or datasets.load), jobs, outcome, say)
     return outcome
 
 
-def _run_dataset(
-    plan: Plan,
-    cells: list[Cell],
-    work: Work,
-    jobs: int,
-    outcome: Outcome,
-    say: Callable[[str], None],
-    stored: Mapping[Cell, Mapping[str, Any]],
-) -> None:
-    dataset = cells[0].dataset
-
-    def loading(at: Progress) -> None:
-        say(f"{dataset}: {at.stage} {at.done}/{at.total}")
-
-    say(f"{dataset}: loading")
-    try:
-        data = work.load(work.source, features=work.features, progress=loading)
-        _check_same_queries(stored, dataset, draw(plan.table, data, 0, plan.choice))
-        asked.record(work.folder, plan, dataset)
-    except Exception as error:  # whatever is wrong with this data set, the next one may work
-        outcome.not_loaded[dataset] = str(error)
-        return
-    if jobs == 1 or len(cells) == 1:
-        ending = _here(cells, data, work, say)
+def _run_dataset(cells: list[Cell], work: Work, jobs: int, outcome: Outcome, say: Callable[[str], None]) -> None:
+    dataset, plan, data = work.dataset, work.plan, None
+    if cells:
+        say(f"{dataset}: loading")
+        try:
+            data = work.data(lambda at: say(f"{dataset}: {at.stage} {at.done}/{at.total}"))
+            draw(plan.table, data, 0, plan.choice)
+        except Exception as error:  # whatever is wrong with this data set, the next one may work
+            outcome.not_loaded[dataset] = str(error)
+            return
+    if store_request(work.folder, plan, dataset):
+        outcome.notes.append(f"{dataset}: asked before with other options or rows; `report` shows what was asked last")
+    if data is None or (jobs > 1 and len(cells) > 1):
+        del data  # the workers have their own
+        endings = in_processes(cells, min(jobs, len(cells)), work, lambda cell: say(str(cell)))
     else:
-        ending = in_processes(cells, min(jobs, len(cells)), work, lambda cell: say(str(cell)))
-    del data  # the workers have their own
-    for ended in ending:
+        endings = (work.try_cell(cell, data, partial(_say_of, say, cell)) for cell in cells)
+    for ended in endings:
         outcome.finished.append(ended)
         say(str(ended.cell))
-
-
-def _require_same_options(plan: Plan, stored: Mapping[Cell, Mapping[str, Any]]) -> None:
-    """Refuse to show stored cells beside options that they were not made with."""
-    now = plan.choice.sizes
-    for cell, record in stored.items():
-        drawn = record["protocol"]
-        before = drawn.get("asked")
-        has_usual = before is None and now == {"protocol": drawn.get("name")}  # what the table took by itself
-        if before != now and not has_usual:
-            raise ResultError(
-                f"{cell.dataset}: its stored results were made with {_words(before)}, now asked for {_words(now)}; "
-                "name another results folder"
-            )
-
-
-def _words(sizes: Mapping[str, Any] | None) -> str:
-    if not sizes:
-        return "the table's own protocol"
-    return ", ".join(f"{name.replace('_', ' ')} {value!r}" for name, value in sizes.items() if value)
-
-
-def _is_current(plan: Plan, cell: Cell, record: Mapping[str, Any]) -> bool:
-    """Whether a stored record is what running the cell now would store."""
-    return set(plan.choice.extra_metrics) <= set(record["metrics"]) and not _has_changed(cell, record)
-
-
-def _has_changed(cell: Cell, record: Mapping[str, Any]) -> bool:
-    """Whether the record was made by another version of somebody's class."""
-    if not is_own(cell.method):
-        return False
-    return bool(record["configuration"].get("source") != method_named(cell.method).configuration["source"])
-
-
-def _with_stored_metrics(plan: Plan, dataset: str, folder: Path) -> Choice:
-    """The plan's options, and metrics asked for before: cells that run again keep these."""
-    known = asked.read_asked(folder, plan.table.name, dataset)
-    return replace(plan.choice, metrics=(*plan.choice.metrics, *(known.metrics if known else ())))
-
-
-def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, drawn: Split) -> None:
-    """Refuse to add to a table whose stored cells have another protocol or other queries."""
-    for part, words in (("name", "protocol"), ("queries", "queries")):
-        now = drawn.description.get(part)
-        for cell, record in stored.items():
-            before = record["protocol"].get(part, now)
-            if cell.dataset == dataset and before != now:
-                hint = f", or give --protocol {SHORT_OF[before]}" if part == "name" and before in SHORT_OF else ""
-                raise ResultError(
-                    f"its stored results have {words} {before!r}, now they are {now!r}; "
-                    f"name another results folder{hint}"
-                )
-
-
-def _here(cells: list[Cell], data: DataSet, work: Work, say: Callable[[str], None]) -> Iterator[Finished]:
-    for cell in cells:
-        yield work.try_cell(cell, data, partial(_say_of, say, cell))
 
 
 def _say_of(say: Callable[[str], None], cell: Cell, what: str) -> None:

@@ -24,10 +24,8 @@ from hashlearn.experiments.datasets import DataSet
 class Cell:
     """One number of a table, from one draw: the smallest thing that is run and stored.
 
-    >>> Cell("inference", "mnist", "SDR", 8, 0).path.as_posix()
-    'inference/mnist/SDR/8-0.json'
-    >>> Cell("inference", "mnist", "my_module:MyHasher", 8, 0).path.as_posix()
-    'inference/mnist/my_module.MyHasher/8-0.json'
+    >>> Cell("inference", "mnist", "my_module:MyHasher", 8, 0).file("0f3a").as_posix()
+    'inference/mnist/my_module.MyHasher/8-0-0f3a.json'
     """
 
     table: str
@@ -36,17 +34,10 @@ class Cell:
     n_bits: int
     draw: int
 
-    @property
-    def path(self) -> Path:
+    def file(self, key: str) -> Path:
         """The file of its result, relative to the results folder."""
         method = self.method.replace(":", ".")  # a colon is no part of a file name everywhere
-        return Path(self.table) / self.dataset / method / f"{self.n_bits}-{self.draw}.json"
-
-    @classmethod
-    def of_file(cls, table: str, dataset: str, folder: str, n_bits: int, draw: int) -> Cell:
-        """The cell whose result is in this folder of methods."""
-        module, dot, name = folder.rpartition(".")
-        return cls(table, dataset, f"{module}:{name}" if dot else folder, n_bits, draw)
+        return Path(self.table) / self.dataset / method / f"{self.n_bits}-{self.draw}-{key}.json"
 
     def __str__(self) -> str:
         return f"{self.dataset}, {self.method}, {self.n_bits} bits, draw {self.draw}"

@@ -12,7 +12,7 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -20,13 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.cell import Stage, run_cell
-from hashlearn.experiments.bench.choices import Choice
-from hashlearn.experiments.bench.results import as_text, write_cell, write_error
+from hashlearn.experiments.bench.plans import Plan
+from hashlearn.experiments.bench.results import store, store_error
 from hashlearn.experiments.bench.tables import Cell
-from hashlearn.experiments.datasets import DataSet
+from hashlearn.experiments.datasets import DataError, DataSet
 
+DIED = "the worker process died, perhaps out of memory"
 THREAD_VARIABLES = (
     "HASHLEARN_NUM_THREADS",
     "OMP_NUM_THREADS",
@@ -34,6 +36,7 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+Begun = Callable[[Cell], Any]
 
 
 @dataclass(frozen=True)
@@ -46,34 +49,41 @@ class Finished:
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker needs to know. It is pickled."""
+    """The cells of one data set. It is pickled for workers, with the keys that the parent process computed."""
 
     folder: Path
+    plan: Plan
+    dataset: str
     load: Callable[..., DataSet]
-    source: str
-    features: str | None
-    gallery_bits: int  # code length for which draw 0 gets a gallery
-    choice: Choice
+
+    def data(self, progress: ProgressCallback | None = None) -> DataSet:
+        """The data set. A file that is not the one of the keys is refused."""
+        source = self.plan.datasets[self.dataset]
+        data = self.load(source.name, features=self.plan.table.features.get(self.dataset), progress=progress)
+        if source.sha256 != "" and [file.sha256 for file in data.provenance.files] != [source.sha256]:
+            raise DataError(f"{source.name}: has changed since the run began; run the same command again")
+        return data
 
     def try_cell(self, cell: Cell, data: DataSet, stage: Stage) -> Finished:
         """Run and store one cell. Its errors are stored and returned; only Ctrl-C and failed writes are raised."""
+        key = self.plan.keys[cell]
         try:
-            with_gallery = cell.draw == 0 and cell.n_bits == self.gallery_bits
-            record = run_cell(cell, data, choice=self.choice, with_gallery=with_gallery, stage=stage)
-            record["cell"]["source"] = self.source
-            text = as_text(record)
+            if self.plan.key(cell) != key:
+                raise ValueError("its code has changed since the run began; run the same command again")
+            record = run_cell(cell, data, choice=self.plan.choice, stage=stage)
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            write_error(self.folder, cell, text, traceback.format_exc())
-            return Finished(cell, text)
+            return self.failed(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
         stage("storing")
-        write_cell(self.folder, cell, text)
+        store(self.folder, cell, key, record)
         return Finished(cell)
 
+    def failed(self, cell: Cell, error: str, trace: str = "") -> Finished:
+        """Store the error of a cell."""
+        store_error(self.folder, cell, self.plan.keys[cell], error, trace)
+        return Finished(cell, error)
 
-def in_processes(
-    cells: Sequence[Cell], jobs: int, work: Work, begun: Callable[[Cell], Any] = lambda cell: None
-) -> Iterator[Finished]:
+
+def in_processes(cells: Sequence[Cell], jobs: int, work: Work, begun: Begun) -> Iterator[Finished]:
     """Run cells in ``jobs`` processes and yield them as they end. ``begun`` is called with each cell that starts.
 
     If a process dies, the pool ends, and nobody knows which of its running cells was to blame. So these run again, one
@@ -84,27 +94,14 @@ def in_processes(
     try:
         while waiting or suspects:
             queue, width = (suspects, 1) if suspects else (waiting, jobs)
-            with _pool(width, work, max(1, n_threads() // jobs)) as pool:
-                running: dict[Future[Finished], Cell] = {}
-                dead: list[Cell] = []
-                while running or (queue and not dead):
-                    while queue and len(running) < width and not dead:
-                        cell = queue.popleft()
-                        begun(cell)
-                        try:
-                            running[pool.submit(_try_cell, cell)] = cell
-                        except BrokenProcessPool:
-                            dead.append(cell)
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        cell = running.pop(future)
-                        try:
-                            yield future.result()
-                        except BrokenProcessPool:
-                            dead.append(cell)
+            with _threads_of_children(max(1, n_threads() // jobs)):
+                pool = ProcessPoolExecutor(width, multiprocessing.get_context("spawn"), _begin, (work,))
+                try:
+                    dead = yield from _until_one_dies(pool, queue, width, begun)
+                finally:
+                    pool.shutdown(wait=False, cancel_futures=True)
             if len(dead) == 1:
-                error = "the worker process died, perhaps out of memory"
-                write_error(work.folder, dead[0], error, "")
-                yield Finished(dead[0], error)
+                yield work.failed(dead[0], DIED)
             else:
                 suspects.extend(dead)
     finally:
@@ -112,30 +109,42 @@ def in_processes(
             child.terminate()
 
 
-@contextmanager
-def _pool(width: int, work: Work, threads: int) -> Iterator[ProcessPoolExecutor]:
-    context = multiprocessing.get_context("spawn")
-    with _threads_of_children(threads):
-        pool = ProcessPoolExecutor(width, context, initializer=_begin, initargs=(work,))
-        try:
-            yield pool
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+def _until_one_dies(
+    pool: ProcessPoolExecutor, queue: deque[Cell], width: int, begun: Begun
+) -> Generator[Finished, None, list[Cell]]:
+    """Run the queue until it is empty or a process dies; returns the cells that ran when it died."""
+    running: dict[Future[Finished], Cell] = {}
+    dead: list[Cell] = []
+    while running or (queue and not dead):
+        while queue and len(running) < width and not dead:
+            cell = queue.popleft()
+            begun(cell)
+            try:
+                running[pool.submit(_try_cell, cell)] = cell
+            except BrokenProcessPool:
+                dead.append(cell)
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            cell = running.pop(future)
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                dead.append(cell)
+    return dead
+
+
+_begun: list[tuple[Work, DataSet]] = []  # of a worker: what it works on
 
 
 def _begin(work: Work) -> None:
     """What a worker does first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _begun.append((work, work.load(work.source, features=work.features)))
+    _begun.append((work, work.data()))
 
 
 def _try_cell(cell: Cell) -> Finished:
     work, data = _begun[0]
     return work.try_cell(cell, data, lambda what: None)
-
-
-_begun: list[tuple[Work, DataSet]] = []  # of a worker: what it works on
 
 
 def _end_with_parent() -> None:
@@ -148,13 +157,13 @@ def _end_with_parent() -> None:
 @contextmanager
 def _threads_of_children(count: int) -> Iterator[None]:
     """Processes started inside use ``count`` threads: libraries read these variables when they are imported."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    before = dict(os.environ)
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
+        for name in THREAD_VARIABLES:
+            if name in before:
+                os.environ[name] = before[name]
             else:
-                os.environ[name] = value
+                del os.environ[name]

@@ -24,9 +24,10 @@ from hashlearn.experiments.datasets.dataset import (
     Known,
     MissingDataError,
     Provenance,
+    Source,
     SourceFile,
 )
-from hashlearn.experiments.datasets.files import data_folder, expanded
+from hashlearn.experiments.datasets.files import data_folder, expanded, provenance_of
 from hashlearn.experiments.datasets.images import Cifar10, Digits, ImageSource, Mnist
 from hashlearn.experiments.datasets.own_files import (
     GIVEN,
@@ -44,11 +45,12 @@ __all__ = [
     "Known",
     "MissingDataError",
     "Provenance",
+    "Source",
     "SourceFile",
     "data_folder",
-    "has_labels",
     "known",
     "load",
+    "source",
 ]
 DATASETS: dict[str, ImageSource] = {source.name: source for source in (Mnist(), Cifar10(), Digits())}
 
@@ -99,15 +101,16 @@ def _chosen(source: ImageSource, features: str | None) -> str:
     raise ValueError(f"features of {source.name} must be one of {', '.join(source.features)}, got {features!r}{hint}")
 
 
-def has_labels(name: str | os.PathLike[str]) -> bool:
-    """Whether a data set has labels, without reading its rows. A file that cannot be read counts as one with labels."""
+def source(name: str | os.PathLike[str]) -> Source:
+    """What is known of a data set before its rows are read. A file of somebody's own is read once, for its digest."""
     text = os.fspath(name)
     if text in DATASETS:
-        return True
+        return Source(text)
     try:
-        return file_has_labels(_file_path(text))
+        path = _file_path(text)
+        return Source(text, file_has_labels(path), provenance_of(path, path.name).sha256)
     except (OSError, ValueError, ImportError):
-        return True  # `load` tells what is wrong
+        return Source(text, sha256=None)  # `load` tells what is wrong
 
 
 def _file_path(name: str) -> Path:

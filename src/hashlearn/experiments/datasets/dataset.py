@@ -108,6 +108,23 @@ class DataSet:
 
 
 @dataclass(frozen=True)
+class Source:
+    """What is known of a data set before its rows are read.
+
+    Attributes
+    ----------
+    name : what `hashlearn.experiments.datasets.load` takes
+    has_labels : whether it has labels; a file that cannot be read counts as one with labels
+    sha256 : of the file, if it is somebody's own; None if that cannot be read. Empty for published files, whose
+        checksums stand in the code
+    """
+
+    name: str
+    has_labels: bool = True
+    sha256: str | None = ""
+
+
+@dataclass(frozen=True)
 class Known:
     """A line of ``hashlearn datasets``.
 

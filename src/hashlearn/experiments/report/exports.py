@@ -19,7 +19,7 @@ def as_csv(results: Results) -> str:
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(CSV_HEADS)
-    for block in blocks(results.cells, results.asked):
+    for block in blocks(results.cells, results.requests):
         protocol = (block.records[0].get("protocol") or {}).get("name", "")
         for method in block.methods:
             for n_bits in block.lengths:

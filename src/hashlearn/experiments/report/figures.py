@@ -28,7 +28,7 @@ _BOUND = Look(8, "flat", "3 3")
 def main_figure(block: Block) -> Markup | None:
     """The first metric that was asked for, or else mean average precision if it is stored, against code length."""
     figure = None
-    if not (block.asked and block.asked.metrics):
+    if not (block.request and block.request.metrics):
         figure = _against_length(block, "map", "Mean average precision by code length", "mAP, %", "map")
     name = metric_title(block.metric)
     return figure or _against_length(block, block.metric, f"{name.capitalize()} by code length", f"{name}, %", "score")

@@ -45,7 +45,7 @@ def results_page(results: Results, title: str | None = None, paper_value: PaperV
     records = results.cells
     if not records:
         raise ValueError("results must hold at least one cell; `hashlearn bench` makes them")
-    parts = [(block, block.beside_paper(paper_value)) for block in blocks(records, results.asked)]
+    parts = [(block, block.beside_paper(paper_value)) for block in blocks(records, results.requests)]
     held, n_missing = [block for block, _ in parts], len(results.missing)
     if title is None:
         title = TITLE if any(tally(rows) for _, rows in parts) else TITLE_WITHOUT_PAPER

@@ -36,14 +36,14 @@ def commands(blocks: Sequence[Block], folder: str) -> list[str]:
     """The commands that measure every cell again and make this page from them."""
     lines = []
     for block in blocks:
-        asked = block.asked
-        if asked is None:
+        request = block.request
+        if request is None:
             continue
-        for run in asked.runs:
-            words = ["hashlearn", "bench", block.table.name, "--dataset", asked.source]
+        for run in request.runs:
+            words = ["hashlearn", "bench", block.table.name, "--dataset", request.source]
             words += ["--methods", ",".join(run.methods), "--bits", ",".join(map(str, run.bits))]
             words += ["--draws", str(run.n_draws), "--out", folder]
-            for name, value in asked.options.items():
+            for name, value in request.options.items():
                 for one in value if isinstance(value, list) else [value]:
                     words += [f"--{name}", str(one)]
             lines.append(shlex.join(words))
