@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
+from benchmarks.markup import Markup, element
 from benchmarks.pictures import STYLE
 from hashlearn import bits, bqp, metrics
 from hashlearn.compression.promise import best_bet
 from hashlearn.hashers import ITQ
-from hashlearn.pages.markup import Markup, element
 from hashlearn.search import asymmetric_search, rescore
 
 DOCS = Path(__file__).parents[1] / "docs"

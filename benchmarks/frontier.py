@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from benchmarks.claims.recording import Table, add_option
 from benchmarks.claims.stored import Stored, read_all
+from benchmarks.markup import Markup, element
 from hashlearn import RankingHasher, metrics
 from hashlearn.core.packages import require
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench.splits import AllRows
 from hashlearn.hashers import ITQ, BaseHasher, SignCodes
 from hashlearn.linalg.unit_rows import scale_to_unit, typical_norm
-from hashlearn.pages.markup import Markup, element
 from hashlearn.search import HammingIndex, asymmetric_search
 
 K, DEPTH = 10, 100

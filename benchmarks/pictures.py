@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from hashlearn.pages.markup import Markup, element
+from benchmarks.markup import Markup, element
 from hashlearn.pages.plots import linear_axis
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 330, 64, 24, 34, 52

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.markup import element
 from benchmarks.pictures import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Picture
 from benchmarks.promise_pools import TASKS, K, Pool, pool_of, with_replacement
 from benchmarks.promises import betting, fixed, hoeffding, hoeffding_bentkus
@@ -20,7 +21,6 @@ from hashlearn.compression import Compression
 from hashlearn.compression.compress import CANDIDATES
 from hashlearn.compression.contenders import found
 from hashlearn.compression.testing import Claim, measured_depth, outcome_of
-from hashlearn.pages.markup import element
 
 RECALL, CONFIDENCE, QUERIES = 0.95, 0.99, 2000
 DRAWS_OF_DEPTHS, DRAWS = 100, 200

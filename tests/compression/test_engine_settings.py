@@ -12,7 +12,7 @@ import pytest
 import hashlearn
 from hashlearn.bits import hamming_distances
 from hashlearn.compression import compress
-from hashlearn.compression.engine_settings import hamming_depth, hamming_settings, hashlearn_setting
+from hashlearn.compression.engine_settings import engine_settings, hamming_depth
 from hashlearn.compression.result import Compression
 from tests.compression import plans
 from tests.search import server
@@ -22,7 +22,7 @@ X, QUERIES = plans.rows(), plans.rows(20, seed=1)
 
 
 def snippet(plan: Compression, name: str) -> str:
-    return next(setting.text for setting in hamming_settings(plan) if setting.engine.startswith(name))
+    return next(text for engine, text in engine_settings(plan).items() if engine.startswith(name))
 
 
 def test_engines_get_the_depth_of_a_search_by_hamming_distance() -> None:
@@ -38,23 +38,23 @@ def test_without_a_depth_there_is_no_setting() -> None:
     plan = plans.plan()
     for rows in (plans.only("asymmetric"), plans.without_depths()):
         assert hamming_depth(replace(plan, frontier=rows)) is None
-        assert hamming_settings(replace(plan, frontier=rows)) == []
+        assert list(engine_settings(replace(plan, frontier=rows))) == ["hashlearn"]
 
 
 def test_codes_alone_are_searched_for_k_where_their_bound_allows_it() -> None:
     plan = plans.plan(keep_floats=False, promised=0.6, recall=0.6)
     assert hamming_depth(plan) == plans.K
     assert hamming_depth(plans.plan(keep_floats=False)) is None
-    for setting in hamming_settings(plan):
-        assert "embedding" not in setting.text
-        assert "rescore" not in setting.text
+    for text in engine_settings(plan).values():
+        assert "embedding" not in text
+        assert "rescore" not in text
 
 
 def test_the_hashlearn_setting_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     plan = compress(X, recall=0.5, families=["pca_sign"], max_bytes=4)
     names: dict[str, Any] = {"plan": plan, "X": X, "queries": QUERIES}
-    text = hashlearn_setting(plan).text
+    text = snippet(plan, "hashlearn")
     exec(text, names)
     assert names["found"].indices.shape == (len(QUERIES), 10)
     later = text.splitlines()[0].partition("plan = ")[2]

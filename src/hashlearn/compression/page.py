@@ -1,6 +1,7 @@
 """The page "Will binary codes hurt my search?": the promise, what it costs and saves, and settings to copy.
 
-One self-contained HTML file: no script, no request, light and dark, wide and narrow.
+One self-contained HTML file: no script, no request, light and dark, wide and narrow. The page itself is the template
+``compress.html``.
 """
 
 from __future__ import annotations
@@ -8,27 +9,23 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from hashlearn.compression.engine_settings import (
-    EngineSetting,
-    hamming_depth,
-    hamming_settings,
-    hashlearn_setting,
-)
-from hashlearn.compression.example_view import Contents, example_parts
-from hashlearn.compression.frontier_view import MODES, frontier_figures, frontier_table
-from hashlearn.compression.result import FLOAT_BYTES, Certificate, Compression
+from hashlearn.compression.engine_settings import engine_settings, hamming_depth
+from hashlearn.compression.examples import Contents, example_queries
+from hashlearn.compression.result import FLOAT_BYTES, Certificate, Compression, FrontierRow
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.checks import whole_number
-from hashlearn.pages.document import document
-from hashlearn.pages.formatting import ABSENT, byte_size, counted, percent
-from hashlearn.pages.markup import Markup, element
-from hashlearn.pages.tables import plain_table
+from hashlearn.pages.plots import Axis, Line, Plot, linear_axis, marked_axis
+from hashlearn.pages.series_styles import Look, look
+from hashlearn.pages.templates import render
 
-DOLLARS_PER_GB = 4.6  # AWS r6g.large on demand, us-east-1: 16 GiB for $0.1008 an hour, 730 hours a month
-SHOWN_ROWS = (1_000_000, 100_000_000)
 QUESTION = "Will binary codes hurt my search?"
+DOLLARS_PER_GB = 4.6  # AWS r6g.large on demand, us-east-1: 16 GiB for $0.1008 an hour, 730 hours a month
+SIZES_OF_MEMORY = (1_000_000, 100_000_000)
+SEARCHES = {"asymmetric": "asymmetric search", "hamming": "search by Hamming distance"}
+NOTE = "A whisker goes down to the bound. Dashed: the recall that was asked for. A ring: the code that was chosen."
+TICK_GAP = 1.6  # the smallest ratio of neighboring ticks on the axis of bytes
 
 
 def write_page(
@@ -53,27 +50,29 @@ def write_page(
     title : name of the collection, shown above the question
     """
     promise = plan.certificate
-    wanted = promise.n_rows if n_rows is None else whole_number(n_rows, "n_rows", least=1)
-    database, queries = Contents("", texts, images), Contents("query_", query_texts, query_images)
-    sections = [
-        ("frontier", "What each size keeps", _frontier(plan)),
-        ("memory", "Memory and money", _savings(plan, wanted)),
-        ("examples", "Queries whose neighbors changed", _examples(plan, database, queries)),
-        ("settings", "Settings to copy", _settings(plan)),
-        ("promise", "What the promise covers", _coverage(promise)),
-    ]
-    header = element(
-        "header",
-        element("p", title or "hashlearn compress", class_="over"),
-        element("h1", QUESTION),
-        element("p", verdict(plan), class_="lead"),
-        _facts(plan, wanted),
+    n_rows = promise.n_rows if n_rows is None else whole_number(n_rows, "n_rows", least=1)
+    looks = {family: look(place) for place, family in enumerate(dict.fromkeys(row.family for row in plan.frontier))}
+    text = render(
+        "compress.html",
+        title=f"{title}: {QUESTION}" if title else QUESTION,
+        name=title,
+        question=QUESTION,
+        verdict=verdict(plan),
+        plan=plan,
+        promise=promise,
+        n_rows=n_rows,
+        searches=SEARCHES,
+        figures=frontier_figures(plan.frontier, promise, looks),
+        looks=looks,
+        float_bytes=_float_bytes(plan),
+        memory=[_memory(plan, count) for count in sorted({n_rows, *SIZES_OF_MEMORY})],
+        dollars=DOLLARS_PER_GB,
+        less_than_half=sum(count for found, count in enumerate(promise.found) if 2 * found < promise.k),
+        queries=example_queries(plan, Contents("", texts, images), Contents("query_", query_texts, query_images)),
+        depth=hamming_depth(plan),
+        settings=engine_settings(plan),
     )
-    main = element(
-        "main", (element("section", element("h2", name), body, id=anchor) for anchor, name, body in sections)
-    )
-    text = document(f"{title}: {QUESTION}" if title else QUESTION, header, main)
-    write_atomically(Path(path), [text.encode("utf-8")])
+    write_atomically(Path(path), [text.encode()])
 
 
 def verdict(plan: Compression) -> str:
@@ -83,73 +82,17 @@ def verdict(plan: Compression) -> str:
     return f"{answer}: {' '.join(str(plan).splitlines()[:-1])}"
 
 
-def _facts(plan: Compression, n_rows: int) -> Markup:
-    promise = plan.certificate
-    kind = "queries of yours" if promise.own_queries else "rows of X that were kept out of the database"
-    database = counted(promise.n_database, "row")
-    if promise.n_rows > promise.n_database:
-        database += f" of the {promise.n_rows:,} that were given"
-    search = MODES[promise.mode]
-    if promise.keep_floats:
-        search += f", then {promise.depth:,} candidates rescored by {promise.metric}"
-    facts = {
-        "measured recall": f"{percent(promise.measured, 3)}, mean of the test queries",
-        "test queries": f"{promise.n_testing:,} {kind}; {promise.n_choosing:,} others chose the code",
-        "database searched": database,
-        "code": f"{promise.family}, {promise.n_bits:,} bits",
-        "search": search,
-    }
-    if promise.keep_floats and n_rows > promise.n_database and promise.growth is not None:
-        estimate = f"about {promise.depth_for(n_rows):,} candidates, estimated and not promised"
-        facts[f"with {counted(n_rows, 'row')}"] = estimate
-    return element("dl", ((element("dt", name), element("dd", fact)) for name, fact in facts.items()), class_="facts")
+class Memory(NamedTuple):
+    """Bytes of a database, as floats and as codes, and the candidates of a query."""
+
+    n_rows: int
+    floats: int
+    codes: int
+    candidates: int
 
 
-def _frontier(plan: Compression) -> list[Markup]:
-    about = "Smaller codes lose more neighbors."
-    if plan.certificate.keep_floats:
-        about += (
-            " More candidates make up for it. Where no number of candidates can be promised to be enough, a code is "
-            "missing from their figures."
-        )
-    figures = frontier_figures(plan.frontier, plan.certificate)
-    table = frontier_table(plan.frontier, plan.certificate)
-    return [element("p", about), element("div", figures, class_="plots"), table]
-
-
-def _savings(plan: Compression, n_rows: int) -> list[Markup]:
-    """A table with a line for ``n_rows`` and for each of `SHOWN_ROWS`, and the price that it assumes."""
-    promise = plan.certificate
-    counts = sorted({n_rows, *SHOWN_ROWS})
-    caption = [
-        element("strong", f"{_float_bytes(plan):,} bytes of float32 become {plan.bytes_per_row:,} bytes of code"),
-        " Vectors alone, without ids or an index.",
-        " The floats stay on disk for rescoring; the price of the disk is not included."
-        if promise.keep_floats
-        else None,
-        " * estimated, not promised." if promise.keep_floats and counts[-1] > promise.n_database else None,
-    ]
-    heads = ["rows", "floats in memory", "codes in memory", "saved", "floats, $ a month", "codes, $ a month"]
-    heads += ["floats on disk", "candidates"] if promise.keep_floats else []
-    rows = [_savings_row(plan, count) for count in counts]
-    price = (
-        f"The price is ${DOLLARS_PER_GB:g} for a GiB of memory and month. It is an assumption: AWS r6g.large on demand "
-        "(us-east-1) has 16 GiB for $0.1008 an hour."
-    )
-    return [plain_table("memory", caption, heads, rows, "Memory and money"), element("p", price)]
-
-
-def _savings_row(plan: Compression, n_rows: int) -> Markup:
-    promise = plan.certificate
-    floats, codes = n_rows * _float_bytes(plan), n_rows * plan.bytes_per_row
-    texts = [byte_size(floats), byte_size(codes), percent(1.0 - codes / floats, 3)]
-    texts += [f"{size / 2**30 * DOLLARS_PER_GB:,.2f}" for size in (floats, codes)]
-    if promise.keep_floats:
-        candidates = f"{promise.depth_for(n_rows):,}"
-        if n_rows > promise.n_database:
-            candidates = ABSENT if promise.growth is None else f"about {candidates}*"
-        texts += [byte_size(floats), candidates]
-    return element("tr", element("th", f"{n_rows:,}", scope="row"), (element("td", text) for text in texts))
+def _memory(plan: Compression, n_rows: int) -> Memory:
+    return Memory(n_rows, n_rows * _float_bytes(plan), n_rows * plan.bytes_per_row, plan.certificate.depth_for(n_rows))
 
 
 def _float_bytes(plan: Compression) -> int:
@@ -157,64 +100,49 @@ def _float_bytes(plan: Compression) -> int:
     return FLOAT_BYTES * int(plan.hasher.n_features_in_)
 
 
-def _examples(plan: Compression, database: Contents, queries: Contents) -> list[Markup]:
-    promise = plan.certificate
-    parts = example_parts(plan, database, queries)
-    half = sum(count for found, count in enumerate(promise.found) if 2 * found < promise.k)
-    spread = (
-        f"{promise.found[promise.k]:,} of {promise.n_testing:,} test queries found all {promise.k} of their neighbors; "
-        f"{half:,} found fewer than half."
-    )
-    if plan.examples:
-        spread += " The examples are those that lost most."
-    elif promise.found[promise.k] < promise.n_testing:
-        spread += " There are no examples, because files do not store them."
-    return [element("p", spread), *parts]
+def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate, looks: dict[str, Look]) -> list[Plot]:
+    """Recall of the codes alone, and after rescoring, against bytes; for each kind of search."""
+    parts = [("codes", "Codes alone", "codes_recall", "codes_bound")]
+    if promise.keep_floats:
+        parts.append(("rescored", f"{promise.max_depth:,} candidates rescored", "recall", "bound"))
+    figures = []
+    for kind, title, recall, bound in parts:
+        points = [(row, 100.0 * getattr(row, recall), 100.0 * getattr(row, bound)) for row in rows]
+        heights = [height for _, *pair in points for height in (*pair, 100.0 * promise.recall)]
+        for mode, words in SEARCHES.items():
+            of_mode = [point for point in points if point[0].mode == mode]
+            if of_mode:
+                figures.append(
+                    Plot(
+                        kind=f"{kind}-{mode}",
+                        title=f"{title}, {words}",
+                        x_title="bytes a row, logarithmic",
+                        y_title=f"recall@{promise.k}, %",
+                        x=_bytes_axis([row.bytes_per_row for row in rows]),
+                        y=linear_axis(heights, low=0.0, high=100.0),
+                        lines=_lines(of_mode, looks),
+                        note=NOTE,
+                        goal=100.0 * promise.recall,
+                        ring=next(((row.bytes_per_row, value) for row, value, _ in of_mode if row.chosen), None),
+                    )
+                )
+    return figures
 
 
-def _settings(plan: Compression) -> list[Markup]:
-    promise, depth = plan.certificate, hamming_depth(plan)
-    others = "FAISS, pgvector and sqlite-vec search by Hamming distance"
-    if depth is None:
-        others += (
-            ', for which this code cannot be promised to keep enough. Take compress(…, mode="hamming") for a code that '
-            "they can search."
-        )
-    elif promise.keep_floats:
-        others += (
-            f". They keep {percent(promise.recall)} with {counted(depth, 'candidate')}, where they compare all codes. "
-            f"This holds for {promise.n_database:,} rows; more rows need more candidates."
-        )
-    else:
-        others += ". They keep the promise too, where they compare all codes."
-    settings = [_setting(setting) for setting in hamming_settings(plan)]
-    return [_setting(hashlearn_setting(plan)), element("h3", "Other engines"), element("p", others), *settings]
+def _lines(points: Sequence[tuple[FrontierRow, float, float]], looks: dict[str, Look]) -> list[Line]:
+    """One line for each family."""
+    lines = []
+    for family in sorted({row.family for row, _, _ in points}):
+        own = sorted((row.bytes_per_row, value, low) for row, value, low in points if row.family == family)
+        sizes, values, _ = zip(*own, strict=True)
+        lines.append(Line(family, sizes, values, looks[family], whiskers=[(x, low, high) for x, high, low in own]))
+    return lines
 
 
-def _setting(setting: EngineSetting) -> Markup:
-    title = element("h3", setting.engine, element("small", setting.about))
-    return element("div", title, element("pre", setting.text, class_="copy", data_engine=setting.engine, tabindex=0))
-
-
-def _coverage(promise: Certificate) -> list[Markup]:
-    wrong = 1.0 - promise.confidence
-    lines = [
-        ("Queries like those tested. ", "Other kinds of questions can lose more."),
-        ("This database. ", f"{promise.n_database:,} rows were searched; with more rows, more candidates are needed."),
-        ("This model. ", "Codes of a model that is fitted again, or searched otherwise, need a new test."),
-        (
-            "The mean, not each query. ",
-            f"A false promise passes the test with a probability of {percent(wrong)} at most.",
-        ),
-    ]
-    versions = ", ".join(f"{name} {version}" for name, version in promise.versions.items())
-    facts = {
-        "model": promise.model,
-        "data": promise.data,
-        "queries": promise.queries,
-        "seed": promise.seed,
-        "made with": versions or None,
-    }
-    known = [(element("dt", name), element("dd", fact)) for name, fact in facts.items() if fact is not None]
-    items = (element("li", element("strong", what), text) for what, text in lines)
-    return [element("ul", items, class_="covers"), element("dl", known, class_="facts")]
+def _bytes_axis(sizes: Sequence[int]) -> Axis:
+    """Decades, with ticks at the sizes that leave space for their numbers."""
+    ticks: list[int] = []
+    for size in sorted(set(sizes)):
+        if not ticks or size >= TICK_GAP * ticks[-1]:
+            ticks.append(size)
+    return marked_axis(ticks, sizes, log=True)

@@ -1,7 +1,7 @@
 """The page of a collection: one HTML file with the codes, the map, what items look like, and the script that searches.
 
-The body, the scripts and the style sheet are files of this folder. The page makes no request, and its content security
-policy allows none.
+The scripts and the style sheet are files of this folder, the page itself is the template ``explorer.html``. It makes no
+request, and its content security policy allows none.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path
-from string import Template
 from typing import Any, NamedTuple
+
+from markupsafe import Markup
 
 from hashlearn.core.atomic_files import output_place, write_atomically
 from hashlearn.core.checks import whole_number
@@ -24,12 +25,10 @@ from hashlearn.explorer.contents import (
     json_text,
 )
 from hashlearn.explorer.encoding import codes_and_places, row_count
-from hashlearn.pages.document import document
 from hashlearn.pages.formatting import MOST_LETTERS, counted, cut
-from hashlearn.pages.markup import Markup, element, join
+from hashlearn.pages.templates import render
 
 SCRIPTS = ("codes.js", "map.js", "items.js", "explore.js")
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 LARGEST_PAGE = 2**30  # bytes; browsers do not open more
 SPARE_BYTES = 500  # for the sentences about how much is in the page, which are written last
 
@@ -105,61 +104,20 @@ def _require_space(needed: int, n: int, n_bits: int, max_bytes: int) -> None:
 
 
 def _page(data: dict[str, Any], shown: dict[str, int], title: str | None, max_bytes: int) -> str:
-    items, bits, classes = counted(data["count"], "item"), counted(data["bits"], "bit"), data["classes"]
-    name = f"Explore {items}" if title is None else cut(title)
-    search = choice = edge = None
-    if "texts" in shown:
-        search = element(
-            "div",
-            element("label", f"Search {counted(shown['texts'], 'text')}", for_="words"),
-            element("input", type="search", id="words", autocomplete="off", spellcheck="false"),
-            element("p", id="found", role="status"),
-            element("ul", id="hits", aria_label="Texts found"),
-            class_="search",
-        )
-    if classes is not None:
-        options = [element("option", name, value=number) for number, name in enumerate(classes["names"])]
-        options = [element("option", "all classes", value=-1), *options]
-        choice = element("label", "Show ", element("select", options, id="classes"))
-        edge = element("small", "A dashed edge marks another class.")
-    lines = [line.strip() for line in _file("body.html").splitlines()]
-    body = Template("".join(lines)).substitute(
-        name=join([name]),
-        items=items,
-        bits=bits,
+    return render(
+        "explorer.html",
+        title=f"Explore {counted(data['count'], 'item')}" if title is None else cut(title),
+        count=data["count"],
         n_bits=data["bits"],
-        kind="explore" if search is None else "explore with-texts",
-        search=join([search]),
-        classes=join([choice]),
-        edge=join([edge]),
-        facts=_facts(data["count"], shown, max_bytes),
-    )
-    return document(
-        name,
-        Markup(body),
-        element("script", Markup(json_text(data)), type="application/json", id="data"),
-        element("script", Markup("\n".join(_file(script) for script in SCRIPTS))),
-        head=(
-            element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-            element("style", Markup(_file("explore.css"))),
-        ),
+        classes=None if data["classes"] is None else data["classes"]["names"],
+        shown=shown,
+        max_bytes=max_bytes,
+        most_letters=MOST_LETTERS,
+        data=Markup(json_text(data)),
+        style=_source("explore.css"),
+        script=Markup("\n").join(_source(name) for name in SCRIPTS),
     )
 
 
-def _facts(n: int, shown: dict[str, int], max_bytes: int) -> Markup:
-    facts = {
-        "map": "the two main directions of the margins behind the bits, crowded parts spread out; "
-        "items that are close on the map can have codes that differ",
-        "distance": "the number of bits in which two codes differ; equal distances are sorted by item",
-    }
-    for kind, count in shown.items():
-        part = "all items" if count == n else f"{count:,} random items of {n:,}"
-        limit = "" if count == n else f", because the page was limited to {max_bytes:,} bytes"
-        facts[kind] = f"in the page for {part}{limit}"
-    if "texts" in shown:
-        facts["texts"] += f"; cut after {MOST_LETTERS} letters"
-    return join((element("dt", name), element("dd", fact)) for name, fact in facts.items())
-
-
-def _file(name: str) -> str:
-    return resources.files("hashlearn.explorer").joinpath(name).read_text("utf-8")
+def _source(name: str) -> Markup:
+    return Markup(resources.files("hashlearn.explorer").joinpath(name).read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: markup, tables, line plots, pictures and one style sheet. Pages make no request.
+"""Self-contained HTML pages: templates, the data of plots, galleries and tables, one style sheet. They request nothing.
 
 Only the explorer's page has a script.
 """

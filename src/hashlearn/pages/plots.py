@@ -1,4 +1,4 @@
-"""Line plots as inline SVG: axes, ticks, grid, markers, deviations and a legend.
+"""Line plots as plain data: axes, ticks, lines and the place of everything; ``templates/parts.html`` draws them.
 
 Drawn for about 420 pixels of width, so that letters stay readable on a phone. Colors and fonts are the style sheet's.
 """
@@ -6,14 +6,12 @@ Drawn for about 420 pixels of width, so that letters stay readable on a phone. C
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hashlearn.pages.formatting import compact
-from hashlearn.pages.markup import Markup, element
-from hashlearn.pages.series_styles import Look, marker, stroke, swatch
+from hashlearn.pages.series_styles import Look
 
-WIDTH, HEIGHT = 420.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM, PAD = 54.0, 8.0, 30.0, 42.0, 10.0
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 
@@ -26,112 +24,66 @@ class Line:
     x: Sequence[float]
     y: Sequence[float]
     look: Look
-    deviations: Sequence[float | None] = ()
-    lows: Sequence[float | None] = ()  # where whiskers that only go down end
+    whiskers: Sequence[tuple[float, float, float]] = ()  # x, and from where to where
     markers: int | None = None  # their number, spread evenly over the line; None: one at each point
-    width: float = 2.0
+    width: float = 2
 
 
 @dataclass(frozen=True)
-class Frame:
-    """The place of the data in the picture."""
+class Plot:
+    """A figure with its legend, and the place of every value in the picture."""
 
+    kind: str
+    title: str
+    x_title: str
+    y_title: str
     x: Axis
     y: Axis
-    top: float = TOP
-    bottom: float = HEIGHT - BOTTOM
+    lines: Sequence[Line]
+    note: str | None = None
+    goal: float | None = None  # a height to reach, with a line of its own
+    ring: tuple[float, float] | None = None  # around the point that was chosen
+    sections: Sequence[tuple[float, float, str]] = ()  # from where to where on the horizontal axis, and the name
+    band: Sequence[tuple[float, float, float]] = ()  # x, and from where to where there is a shade
+
+    width, height, left, right, bottom = 420, 280, LEFT, 420 - RIGHT, 280 - BOTTOM
+
+    @property
+    def top(self) -> float:
+        """The upper end of the vertical axis; sections have their names above it."""
+        return TOP + 18.0 if self.sections else TOP
+
+    @property
+    def band_path(self) -> str:
+        """The outline of the shade."""
+        there, back = ([(x, place[side]) for x, *place in self.band] for side in (0, 1))
+        return f"{self._joined([*there, *reversed(back)])}z"
 
     def at_x(self, value: float) -> float:
         """Horizontal place of a value."""
-        return LEFT + PAD + self.x.fraction(value) * (WIDTH - RIGHT - LEFT - 2 * PAD)
+        return LEFT + PAD + self.x.fraction(value) * (self.right - LEFT - 2 * PAD)
 
     def at_y(self, value: float) -> float:
         """Vertical place of a value."""
         return self.bottom - self.y.fraction(value) * (self.bottom - self.top)
 
+    def path(self, line: Line) -> str:
+        """The points of a line."""
+        return self._joined(zip(line.x, line.y, strict=True))
 
-def line_plot(
-    lines: Sequence[Line],
-    x: Axis,
-    y: Axis,
-    *,
-    title: str,
-    x_title: str,
-    y_title: str,
-    kind: str,
-    note: str | None = None,
-    behind: Callable[[Frame], Markup] | None = None,
-    in_front: Callable[[Frame], Markup] | None = None,
-    x_text: Callable[[float], str] = compact,
-) -> Markup:
-    """A figure with its legend. ``behind`` and ``in_front`` draw what belongs under and over the lines."""
-    frame = Frame(x, y, TOP if behind is None else TOP + 18.0)
-    described = f"{title}. {y_title} against {x_title}, for {', '.join(line.name for line in lines)}."
-    picture = element(
-        "svg",
-        element("title", described),
-        _grid(frame, x_title, y_title, x_text),
-        behind(frame) if behind else None,
-        (_line(frame, line, place) for place, line in enumerate(lines)),
-        in_front(frame) if in_front else None,
-        viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
-        role="img",
-    )
-    caption = element("figcaption", element("strong", title), element("span", note) if note else None)
-    return element("figure", caption, legend(lines), picture, class_="plot", data_plot=kind)
+    def marked(self, line: Line, number: int) -> list[tuple[float, float]]:
+        """Places that get a marker. If they are few, those of lines with neighboring numbers are shifted apart."""
+        places = [(self.at_x(x), self.at_y(y)) for x, y in zip(line.x, line.y, strict=True)]
+        count = len(places) if line.markers is None else line.markers
+        if count >= len(places):
+            return places
+        first, last = places[0][0], places[-1][0]
+        shift = 0.2 + 0.6 * (number % 4) / 3.0
+        targets = [first + (last - first) * (step + shift) / count for step in range(count)]
+        return [min(places, key=lambda place: abs(place[0] - x)) for x in targets]
 
-
-def legend(lines: Sequence[Line]) -> Markup:
-    """The name of every line with a sample of it."""
-    return element("ul", (element("li", swatch(line.look), line.name) for line in lines), class_="legend")
-
-
-def _grid(frame: Frame, x_title: str, y_title: str, x_text: Callable[[float], str]) -> Markup:
-    bottom, right = frame.bottom, WIDTH - RIGHT
-    parts = []
-    for tick in frame.y.ticks:
-        at = frame.at_y(tick)
-        parts.append(element("path", d=f"M{LEFT:g} {at:.1f}H{right:.1f}", class_="grid"))
-        parts.append(_text(compact(tick), LEFT - 7, at + 4, "end", "tick"))
-    for tick in frame.x.ticks:
-        at = frame.at_x(tick)
-        parts.append(element("path", d=f"M{at:.1f} {bottom:g}v4", class_="axis"))
-        parts.append(_text(x_text(tick), at, bottom + 18, "middle", "tick"))
-    parts.append(element("path", d=f"M{LEFT:g} {bottom:g}H{right:.1f}", class_="axis"))
-    parts.append(_text(y_title, 2, 15, "start", "axis-title"))
-    parts.append(_text(x_title, right, HEIGHT - 5, "end", "axis-title"))
-    return element("g", parts)
-
-
-def _line(frame: Frame, line: Line, place: int) -> Markup:
-    places = [(frame.at_x(x), frame.at_y(y)) for x, y in zip(line.x, line.y, strict=True)]
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    ends = [(i, line.y[i] - sd, line.y[i] + sd) for i, sd in enumerate(line.deviations) if sd]
-    ends += [(i, low, line.y[i]) for i, low in enumerate(line.lows) if low is not None]
-    whiskers = [
-        element("path", d=f"M{places[i][0]:.1f} {frame.at_y(low):.1f}V{frame.at_y(high):.1f}") for i, low, high in ends
-    ]
-    return element(
-        "g",
-        element("path", d=path, class_="line", stroke_width=f"{line.width:g}", **stroke(line.look)),
-        element("g", whiskers, class_="whiskers", stroke=line.look.stroke) if whiskers else None,
-        (marker(line.look, *at) for at in _marked(places, line.markers, place)),
-    )
-
-
-def _marked(places: list[tuple[float, float]], count: int | None, shift: int) -> list[tuple[float, float]]:
-    """The points that get a marker. If they are few, those of neighboring lines are shifted apart."""
-    if count is None or count >= len(places):
-        return places
-    if count == 0:
-        return []
-    left, right = places[0][0], places[-1][0]
-    wanted = [left + (right - left) * (step + 0.2 + 0.6 * (shift % 4) / 3.0) / count for step in range(count)]
-    return [min(places, key=lambda place: abs(place[0] - x)) for x in wanted]
-
-
-def _text(text: str, x: float, y: float, anchor: str, kind: str) -> Markup:
-    return element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_=kind)
+    def _joined(self, points: Iterable[tuple[float, float]]) -> str:
+        return "M" + "L".join(f"{self.at_x(x):.1f} {self.at_y(y):.1f}" for x, y in points)
 
 
 @dataclass(frozen=True)
@@ -140,8 +92,14 @@ class Axis:
 
     low: float
     high: float
-    ticks: tuple[float, ...]
+    ticks: Sequence[float]
     log: bool = False
+    names: Sequence[str] = ()  # of the ticks; none: their values
+
+    @property
+    def marks(self) -> list[tuple[float, str]]:
+        """Ticks with their names."""
+        return list(zip(self.ticks, self.names or map(compact, self.ticks), strict=True))
 
     def fraction(self, value: float) -> float:
         """0 at ``low``, 1 at ``high``; values that a logarithm cannot show are placed at ``low``.

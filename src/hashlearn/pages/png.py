@@ -12,8 +12,6 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.pages.markup import Markup, element
-
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GRAY, _RGB = 0, 2
 
@@ -39,11 +37,6 @@ def png_bytes(pixels: NDArray[np.uint8]) -> bytes:
 def data_uri(pixels: NDArray[np.uint8]) -> str:
     """The image as a ``data:`` address, which needs no file."""
     return "data:image/png;base64," + base64.b64encode(png_bytes(pixels)).decode("ascii")
-
-
-def picture(pixels: NDArray[np.uint8], alt: str) -> Markup:
-    """The image as an element of a page."""
-    return element("img", src=data_uri(pixels), alt=alt, width=pixels.shape[1], height=pixels.shape[0])
 
 
 def _filtered(pixels: NDArray[np.uint8]) -> list[bytes]:

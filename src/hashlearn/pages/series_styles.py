@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hashlearn.pages.markup import Markup, element
-
 
 class Look(NamedTuple):
     """The style of a line: color slot 1 … 8, name of a marker, dash pattern."""
@@ -22,6 +20,11 @@ class Look(NamedTuple):
     def stroke(self) -> str:
         """The color as a variable of the style sheet."""
         return f"var(--s{self.color})"
+
+    @property
+    def outline(self) -> str:
+        """The marker as the path of an SVG picture."""
+        return _MARKERS[self.marker]
 
 
 _MARKERS = {
@@ -46,19 +49,3 @@ def look(place: int) -> Look:
     names = list(_MARKERS)
     turn, slot = divmod(place, len(names))
     return Look(1 + slot, names[slot], _DASHES[turn % len(_DASHES)])
-
-
-def marker(look: Look, x: float = 0.0, y: float = 0.0) -> Markup:
-    """The marker at a point."""
-    return element("path", d=_MARKERS[look.marker], transform=f"translate({x:.1f} {y:.1f})", fill=look.stroke)
-
-
-def stroke(look: Look) -> dict[str, object]:
-    """Attributes of the line."""
-    return {"stroke": look.stroke, "stroke_dasharray": look.dash, "fill": "none"}
-
-
-def swatch(look: Look) -> Markup:
-    """A piece of the line with its marker, for legends and tables."""
-    line = element("path", d="M1 6h22", stroke_width=2, **stroke(look))
-    return element("svg", line, marker(look, 12, 6), viewBox="0 0 24 12", class_="swatch", aria_hidden="true")

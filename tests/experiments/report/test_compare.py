@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hashlearn.experiments.bench.blocks import Block, Entry, Verdict, blocks
-from hashlearn.experiments.report.tables import headline, tally
+from hashlearn.experiments.report.tables import Part, headline, tally
 from tests.experiments.report import synthetic
 
 
@@ -55,11 +55,11 @@ def test_headline_counts_what_the_tables_mark() -> None:
     block = one_block(SDR=[90.0], AL=[80.0], NOPT=[70.4], GraphCut=[60.0])
     published = {"SDR": 80.0, "AL": 80.5, "NOPT": 70.0, "GraphCut": 70.0}
     rows = block.beside_paper(lambda *key: published.get(key[2]))
-    said = headline([(block, rows)])
+    said = headline([Part(block, rows)])
     assert said.startswith("3 of 4 measured values")
     assert "1 of them clearly better" in said
     assert "1 is worse" in said
-    assert headline([(block, block.beside_paper(lambda *key: None))]) == "4 cells measured."
+    assert headline([Part(block, block.beside_paper(lambda *key: None))]) == "4 cells measured."
 
 
 def test_blocks_come_in_the_papers_order() -> None:

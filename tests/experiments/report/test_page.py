@@ -144,7 +144,7 @@ def test_missing_cells_are_listed_with_the_reason(cells: list[dict[str, Any]]) -
         ("AL", "|1 cell| at 8 bits||not run yet|"),
     ]
     assert "private" not in text
-    assert "--out &#x27;my results&#x27;" in text
+    assert "--out &#39;my results&#39;" in text
 
 
 def test_commands_measure_every_cell_again(page: str) -> None:

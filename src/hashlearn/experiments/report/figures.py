@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashlearn.experiments.bench.blocks import Block, Record, finite, metric
+from hashlearn.experiments.bench.blocks import Record, finite, metric
 from hashlearn.experiments.bench.choices import metric_title
-from hashlearn.experiments.dataset_names import dataset_name
-from hashlearn.experiments.report.tables import look_in
-from hashlearn.pages.markup import Markup, element, join
-from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, marked_axis
+from hashlearn.experiments.report.tables import Part
+from hashlearn.pages.plots import Axis, Line, Plot, linear_axis, marked_axis
 from hashlearn.pages.series_styles import Look
 
 _TENTHS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
@@ -25,63 +23,63 @@ MAX_POINTS = 120
 _BOUND = Look(8, "flat", "3 3")
 
 
-def main_figure(block: Block) -> Markup | None:
+def main_figure(part: Part) -> Plot | None:
     """The first metric that was asked for, or else mean average precision if it is stored, against code length."""
-    figure = None
+    figure, block = None, part.block
     if not (block.request and block.request.metrics):
-        figure = _against_length(block, "map", "Mean average precision by code length", "mAP, %", "map")
+        figure = _against_length(part, "map", "Mean average precision by code length", "mAP, %", "map")
     name = metric_title(block.metric)
-    return figure or _against_length(block, block.metric, f"{name.capitalize()} by code length", f"{name}, %", "score")
+    return figure or _against_length(part, block.metric, f"{name.capitalize()} by code length", f"{name}, %", "score")
 
 
-def _against_length(block: Block, key: str, title: str, y_title: str, kind: str) -> Markup | None:
+def _against_length(part: Part, key: str, title: str, y_title: str, kind: str) -> Plot | None:
     """Means of a metric, whiskers of one standard deviation; None if none is stored."""
-    lines = []
+    lines, block = [], part.block
     for method in block.methods:
         found = {n_bits: block.entry(method, n_bits, metric(key)) for n_bits in block.lengths}
         means = {n_bits: entry.mean for n_bits, entry in found.items() if entry.mean is not None}
+        deviations = {n_bits: sd for n_bits in means if (sd := found[n_bits].deviation)}
+        whiskers = [(n_bits, means[n_bits] - sd, means[n_bits] + sd) for n_bits, sd in deviations.items()]
         if means:
-            deviations = [found[n_bits].deviation for n_bits in means]
-            lines.append(
-                Line(block.label(method), list(means), list(means.values()), look_in(block, method), deviations)
-            )
+            lines.append(Line(block.label(method), list(means), list(means.values()), part.look(method), whiskers))
     if not lines:
         return None
-    reach = [
-        value + side * (sd or 0.0)
-        for line in lines
-        for value, sd in zip(line.y, line.deviations, strict=True)
-        for side in (-1.0, 1.0)
-    ]
-    return line_plot(
-        lines,
-        marked_axis(block.lengths),
-        linear_axis(reach, low=0.0, high=100.0),
-        title=f"{title}, {dataset_name(block.dataset)}",
+    reach = [value for line in lines for value in (*line.y, *(end for _, *ends in line.whiskers for end in ends))]
+    return Plot(
+        kind=kind,
+        title=f"{title}, {part.dataset}",
         x_title="bits of a code",
         y_title=y_title,
-        kind=kind,
+        x=marked_axis(block.lengths),
+        y=linear_axis(reach, low=0.0, high=100.0),
+        lines=lines,
     )
 
 
-def curve_figure(block: Block, n_bits: int) -> Markup | None:
+def curve_figures(part: Part) -> dict[int, Plot]:
+    """Precision against recall at each code length that has stored curves."""
+    figures = {n_bits: _curve_figure(part, n_bits) for n_bits in part.block.lengths}
+    return {n_bits: figure for n_bits, figure in figures.items() if figure is not None}
+
+
+def _curve_figure(part: Part, n_bits: int) -> Plot | None:
     """Precision against recall at one code length, mean over draws; None if no curve is stored."""
-    lines = []
+    lines, block = [], part.block
     for method in block.methods:
         curve = _mean_curve(block.at(method, n_bits))
         if curve is not None:
             recall, precision = curve
-            lines.append(Line(block.label(method), list(recall), list(precision), look_in(block, method), markers=4))
+            lines.append(Line(block.label(method), list(recall), list(precision), part.look(method), markers=4))
     if not lines:
         return None
-    return line_plot(
-        lines,
-        Axis(0.0, 100.0, _TENTHS),
-        linear_axis([0.0, *(y for line in lines for y in line.y)], low=0.0, high=100.0),
-        title=f"Precision and recall at {n_bits} bits, {dataset_name(block.dataset)}",
+    return Plot(
+        kind="curve",
+        title=f"Precision and recall at {n_bits} bits, {part.dataset}",
         x_title="recall, %",
         y_title="precision, %",
-        kind="curve",
+        x=Axis(0.0, 100.0, _TENTHS),
+        y=linear_axis([0.0, *(y for line in lines for y in line.y)], low=0.0, high=100.0),
+        lines=lines,
     )
 
 
@@ -116,13 +114,12 @@ class Step(NamedTuple):
     bound: float | None
 
 
-def bound_figures(block: Block) -> list[Markup]:
+def bound_figures(part: Part) -> list[Plot]:
     """Value and bound of each method that proves one, at the longest code."""
-    n_bits = block.lengths[-1]
-    traces = {method: steps(records[0]) for method in block.methods if (records := block.at(method, n_bits))}
-    where = f"{dataset_name(block.dataset)}, {n_bits} bits"
+    records = {method: part.block.at(method, part.longest) for method in part.block.methods}
+    traces = {method: steps(held[0]) for method, held in records.items() if held}
     return [
-        _bound_figure(block, method, trace, where)
+        _bound_figure(part, method, trace)
         for method, trace in traces.items()
         if any(step.bound is not None for step in trace)
     ]
@@ -142,52 +139,31 @@ def steps(record: Record) -> list[Step]:
     return found
 
 
-def _bound_figure(block: Block, method: str, trace: list[Step], where: str) -> Markup:
-    bounded = [(place, step.bound) for place, step in enumerate(trace) if step.bound is not None]
-    places, bounds = zip(*bounded, strict=True)
-    lines = [
-        Line("value", range(len(trace)), [step.value for step in trace], look_in(block, method), markers=0, width=3.6),
-        Line("bound", places, bounds, _BOUND, markers=0, width=1.4),
-    ]
-    return line_plot(
-        lines,
-        _step_axis(trace),
-        linear_axis([y for line in lines for y in line.y]),
-        title=f"Value and bound, {method}, {where}",
+def _bound_figure(part: Part, method: str, trace: list[Step]) -> Plot:
+    band = [(place, step.value, step.bound) for place, step in enumerate(trace) if step.bound is not None]
+    places, _, bounds = zip(*band, strict=True)
+    values = [step.value for step in trace]
+    sweeps = [list(group) for _, group in groupby(range(len(trace)), key=lambda place: trace[place].sweep)]
+    return Plot(
+        kind="bound",
+        title=f"Value and bound, {method}, {part.dataset}, {part.longest} bits",
         x_title="bit, sweep after sweep",
         y_title="xᵀAx, smaller is better",
-        kind="bound",
+        x=_step_axis(trace, sweeps),
+        y=linear_axis([*values, *bounds]),
+        lines=[
+            Line("value", range(len(trace)), values, part.look(method), markers=0, width=3.6),
+            Line("bound", places, bounds, _BOUND, markers=0, width=1.4),
+        ],
         note="No signs have a value below the bound.",
-        behind=lambda frame: join([_between(frame, trace), _sweeps(frame, trace)]),
-        x_text=lambda place: str(trace[int(place)].bit),
+        sections=[(own[0] - 0.5, own[-1] + 0.5, f"sweep {trace[own[0]].sweep}") for own in sweeps],
+        band=band,
     )
 
 
-def _step_axis(trace: list[Step]) -> Axis:
-    """Ticks at the first and the middle bit of each sweep."""
-    ticks: list[float] = []
-    for _, group in groupby(enumerate(trace), key=lambda item: item[1].sweep):
-        places = [place for place, _ in group]
+def _step_axis(trace: list[Step], sweeps: list[list[int]]) -> Axis:
+    """Ticks at the first and the middle bit of each sweep, with the number of the bit."""
+    ticks: list[int] = []
+    for places in sweeps:
         ticks += [places[0], places[len(places) // 2]] if len(places) > 3 else [places[0]]
-    return Axis(0.0, max(len(trace) - 1.0, 1.0), tuple(ticks))
-
-
-def _sweeps(frame: Frame, trace: list[Step]) -> Markup:
-    """A line between sweeps, and their names."""
-    parts = []
-    for sweep, group in groupby(enumerate(trace), key=lambda item: item[1].sweep):
-        places = [place for place, _ in group]
-        left, right = frame.at_x(places[0] - 0.5), frame.at_x(places[-1] + 0.5)
-        if places[0]:
-            parts.append(element("path", d=f"M{left:.1f} {frame.top - 12:g}V{frame.bottom:g}", class_="divider"))
-        middle = f"{0.5 * (left + right):.1f}"
-        parts.append(element("text", f"sweep {sweep}", x=middle, y=frame.top - 6, text_anchor="middle", class_="tick"))
-    return join(parts)
-
-
-def _between(frame: Frame, trace: list[Step]) -> Markup:
-    """The area between value and bound."""
-    known = [(place, step) for place, step in enumerate(trace) if step.bound is not None]
-    values = [f"{frame.at_x(place):.1f} {frame.at_y(step.value):.1f}" for place, step in known]
-    bounds = [f"{frame.at_x(place):.1f} {frame.at_y(step.bound or 0.0):.1f}" for place, step in reversed(known)]
-    return element("path", d=f"M{'L'.join(values + bounds)}z", class_="between")
+    return Axis(0.0, max(len(trace) - 1.0, 1.0), ticks, names=[str(trace[place].bit) for place in ticks])

@@ -1,26 +1,31 @@
-"""Queries and the images that each method finds nearest to them, as PNG pictures inside the page."""
+"""Queries and the images that each method finds nearest to them."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashlearn.experiments.bench.blocks import Block
-from hashlearn.experiments.dataset_names import dataset_name
-from hashlearn.experiments.report.tables import look_in
+from hashlearn.experiments.report.tables import Part
 from hashlearn.pages.formatting import counted
-from hashlearn.pages.markup import Markup, element
-from hashlearn.pages.png import picture
-from hashlearn.pages.series_styles import Look, swatch
+from hashlearn.pages.gallery import Group, Item, Picture, Query
 
-Gallery = Mapping[str, Any]  # what `hashlearn.experiments.bench.cell` makes
+Stored = Mapping[str, Any]  # what `hashlearn.experiments.bench.cell` stores
 
 
-def gallery(block: Block, opened: bool = False) -> Markup | None:
+class Gallery(NamedTuple):
+    """The queries of a part, at the longest code of each method that has pictures."""
+
+    part: Part
+    lengths: list[int]
+    queries: list[Query]
+
+
+def gallery(part: Part) -> Gallery | None:
     """Each query with one row of neighbors for each method; None if no pictures are stored."""
+    block = part.block
     stored, lengths = {}, set()
     for method in block.methods:
         records = (r for n_bits in reversed(block.lengths) for r in block.at(method, n_bits) if r.get("gallery"))
@@ -28,54 +33,32 @@ def gallery(block: Block, opened: bool = False) -> Markup | None:
         if record is not None:
             stored[method] = record["gallery"]
             lengths.add(record["cell"]["n_bits"])
-    if not stored:
-        return None
-    queries = _queries(stored, {method: look_in(block, method) for method in stored})
-    bits = " and ".join(str(n_bits) for n_bits in sorted(lengths))
-    title = element("strong", f"{block.table.title}, {dataset_name(block.dataset)}, {bits} bits")
-    summary = element("summary", title, f" {counted(len(queries), 'query', 'queries')}")
-    return element("details", summary, queries, class_="part gallery", open=opened, data_gallery=block.key)
+    return Gallery(part, sorted(lengths), _queries(part, stored)) if stored else None
 
 
-def _queries(galleries: Mapping[str, Gallery], styles: Mapping[str, Look]) -> list[Markup]:
-    """A section for each query, with what each method found. Methods share their queries."""
-    found: dict[tuple[str, str], list[tuple[str, Any, Gallery]]] = {}
-    for method, held in galleries.items():
+def _queries(part: Part, stored: Mapping[str, Stored]) -> list[Query]:
+    """What each method found for each query. Methods share their queries."""
+    found: dict[tuple[str, str], list[Group]] = {}
+    headers: dict[tuple[str, str], Picture] = {}
+    for method, held in stored.items():
         for query in held["queries"]:
-            found.setdefault((query["image"], str(query["label"])), []).append((method, query, held))
-    return [
-        element(
-            "section",
-            element(
-                "header",
-                _picture(rows[0][2], image, f"Query: {label}"),
-                element("h4", element("small", "query"), label),
-            ),
-            element("div", (_row(styles[method], method, *rest) for method, *rest in rows), class_="rows"),
-            class_="query",
-        )
-        for (image, label), rows in found.items()
-    ]
+            label = str(query["label"])
+            key = (query["image"], label)
+            items = [_neighbor(held, neighbor, label) for neighbor in query["neighbors"]]
+            right = sum(item.kind == "same" for item in items)
+            found.setdefault(key, []).append(Group(method, f"{right} of {len(items)}", items, part.look(method)))
+            headers.setdefault(key, _picture(held, query["image"], f"Query: {label}"))
+    return [Query(label, "query", headers[image, label], groups) for (image, label), groups in found.items()]
 
 
-def _row(style: Look, method: str, query: Mapping[str, Any], held: Gallery) -> Markup:
-    neighbors, wanted = query["neighbors"], str(query["label"])
-    right = sum(str(neighbor["label"]) == wanted for neighbor in neighbors)
-    name = element("p", swatch(style), method, element("span", f" {right} of {len(neighbors)}"))
-    figures = [_neighbor(held, neighbor, wanted) for neighbor in neighbors]
-    return element("div", name, element("div", figures, class_="neighbors"), class_="found")
-
-
-def _neighbor(held: Gallery, neighbor: Mapping[str, Any], wanted: str) -> Markup:
-    label = str(neighbor["label"])
-    same = label == wanted
-    away = counted(int(neighbor["distance"]), "bit")
-    alt = f"{label}, {away} away, {'same label' if same else 'another label'}"
-    caption = element("figcaption", element("b", f"{'✓' if same else '✗'} {label}"), element("span", away))
+def _neighbor(held: Stored, neighbor: Mapping[str, Any], label: str) -> Item:
+    name, away = str(neighbor["label"]), counted(int(neighbor["distance"]), "bit")
+    same = name == label
+    alt = f"{name}, {away} away, {'same label' if same else 'another label'}"
     picture = _picture(held, neighbor["image"], alt)
-    return element("figure", picture, caption, class_="same" if same else "other")
+    return Item(f"{'✓' if same else '✗'} {name}", away, picture, "same" if same else "other")
 
 
-def _picture(held: Gallery, encoded: str, alt: str) -> Markup:
+def _picture(held: Stored, encoded: str, alt: str) -> Picture:
     pixels = np.frombuffer(base64.b64decode(encoded), np.uint8).reshape(held["image_shape"])
-    return picture(pixels, alt)
+    return Picture.of(pixels, alt)

@@ -4,38 +4,48 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from hashlearn.experiments.bench.blocks import Block, Record
+from hashlearn.experiments.bench.blocks import Record
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.dataset_names import dataset_name, features_name
-from hashlearn.pages.formatting import ABSENT, counted, listed
-from hashlearn.pages.markup import Markup, element
-from hashlearn.pages.tables import plain_table
+from hashlearn.experiments.dataset_names import dataset_name
+from hashlearn.experiments.report.tables import Part
+from hashlearn.pages.formatting import counted
+
+Facts = list[tuple[str, str]]  # names and values, nested ones in one line
 
 
-def missing_part(results: Results) -> list[Markup]:
-    """The missing cells with the reason, grouped by method and reason. Stored failures have the tracebacks."""
-    if not results.missing:
-        return [element("p", "Nothing: every cell that was asked for is measured.")]
+class Missing(NamedTuple):
+    """Cells of a method that are not there, for one reason."""
+
+    table: str
+    dataset: str
+    method: str
+    reason: str
+    lengths: list[int]  # one for each cell
+
+
+class Source(NamedTuple):
+    """What was drawn from which files, for the parts that share it."""
+
+    parts: list[Part]
+    facts: Facts
+    files: list[Any]
+
+
+def missing_cells(results: Results) -> list[Missing]:
+    """The missing cells, grouped by method and reason. Stored failures have the tracebacks."""
     groups = defaultdict(list)
     for cell in results.missing:
-        groups[cell.table, cell.dataset, cell.method, results.reason(cell)].append(cell.n_bits)
-    rows = []
-    for (table, dataset, method, reason), found in groups.items():
-        lengths = element("small", f" at {listed([str(n_bits) for n_bits in sorted(set(found))])} bits")
-        contents = (f"{table}, {dataset_name(dataset)}", [counted(len(found), "cell"), lengths], reason)
-        cells = [element("td", content) for content in contents]
-        rows.append(element("tr", element("th", method, scope="row"), cells))
-    caption = element("strong", f"{counted(len(results.missing), 'cell')} not there")
-    return [plain_table("missing", caption, ["method", "table", "cells", "why"], rows, "Missing cells")]
+        groups[cell.table, dataset_name(cell.dataset), cell.method, results.reason(cell)].append(cell.n_bits)
+    return [Missing(*key, lengths) for key, lengths in groups.items()]
 
 
-def commands(blocks: Sequence[Block], folder: str) -> list[str]:
+def commands(parts: Sequence[Part], folder: str) -> list[str]:
     """The commands that measure every cell again and make this page from them."""
     lines = []
-    for block in blocks:
+    for block, _ in parts:
         request = block.request
         if request is None:
             continue
@@ -50,52 +60,67 @@ def commands(blocks: Sequence[Block], folder: str) -> list[str]:
     return [*lines, shlex.join(["hashlearn", "report", folder, "-o", "report.html"])]
 
 
-def provenance_part(records: Sequence[Record], blocks: Sequence[Block]) -> list[Markup]:
-    """Data, protocols, versions and machine; then, folded, configurations and every record."""
-    sources = defaultdict(list)
-    for block in blocks:
-        first = block.records[0]
-        key = f"{block.dataset} {block.features} {first.get('protocol')} {first.get('provenance')}"
-        sources[key].append(block)
-    heads = ("table", "method", "hasher", "parameters")
+def machines(records: Sequence[Record]) -> list[Facts]:
+    """Each distinct set of versions and machine, with the number of cells measured with it."""
+    groups = defaultdict(list)
+    for record in records:
+        groups[f"{record.get('versions')}{record.get('machine')}"].append(record)
     return [
-        element("h3", "Versions and machine"),
-        *_settings(records),
-        element("h3", "Data, protocols, parameters"),
-        *(_data(group) for group in sources.values()),
-        _folded("Configurations", "configurations", heads, _configurations(blocks)),
-        *_warnings(records),
+        [("made", counted(len(group), "cell")), *_facts(group[0].get("versions")), *_facts(group[0].get("machine"))]
+        for group in groups.values()
     ]
 
 
-def _data(group: Sequence[Block]) -> Markup:
-    """What was drawn from which files, for the tables that share it."""
-    block = group[0]
-    protocol: Mapping[str, Any] = block.records[0].get("protocol") or {}
-    source: Mapping[str, Any] = block.records[0].get("provenance") or {}
-    title = f"{dataset_name(block.dataset)}, features: {features_name(block.features)}"
-    tables = {"used in": ", ".join(block.table.title for block in group)}
-    facts = _pairs({**tables, **protocol, **{key: value for key, value in source.items() if key != "files"}})
-    files = [_file(file) for file in source.get("files") or ()]
-    listing = [element("dt", "files"), element("dd", element("ul", files))] if files else None
-    return element("details", element("summary", title), element("dl", facts, listing, class_="facts"))
+def sources(parts: Sequence[Part]) -> list[Source]:
+    """The data of all parts."""
+    groups = defaultdict(list)
+    for part in parts:
+        first = part.block.records[0]
+        key = f"{part.block.dataset} {part.block.features} {first.get('protocol')} {first.get('provenance')}"
+        groups[key].append(part)
+    return [_source(group) for group in groups.values()]
 
 
-def _file(file: Any) -> Markup:
-    if not isinstance(file, Mapping):
-        return element("li", str(file))
-    return element("li", file.get("path", ABSENT), " ", element("code", f"sha256 {file.get('sha256', ABSENT)}"))
+def _source(group: list[Part]) -> Source:
+    record = group[0].block.records[0]
+    provenance = dict(record.get("provenance") or {})
+    files = provenance.pop("files", None) or []
+    used = {"used in": ", ".join(part.block.table.title for part in group)}
+    facts = _facts({**used, **(record.get("protocol") or {}), **provenance})
+    return Source(group, facts, files)
 
 
-def _pairs(facts: Mapping[str, Any]) -> list[Markup]:
-    """Names and values, nested ones in one line."""
-    parts = []
-    for name, value in facts.items():
-        if value is None or value == {} or value == []:
-            continue
-        shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else _plain(value)
-        parts += [element("dt", str(name).replace("_", " ")), element("dd", shown)]
-    return parts
+class Configuration(NamedTuple):
+    """The estimator behind a method in one part."""
+
+    where: str
+    method: str
+    hasher: str | None
+    parameters: str
+
+
+def configurations(parts: Sequence[Part]) -> Iterator[Configuration]:
+    """One for each part and method."""
+    for part in parts:
+        for method in part.block.methods:
+            record = next(record for record in part.block.records if record["cell"]["method"] == method)
+            held = record.get("configuration") or {}
+            parameters = ", ".join(f"{name}={value}" for name, value in (held.get("parameters") or {}).items())
+            yield Configuration(f"{part.block.table.name}, {part.dataset}", method, held.get("hasher"), parameters)
+
+
+def heard_warnings(records: Sequence[Record]) -> list[tuple[str, int]]:
+    """The warnings of all cells, with the number of cells that have them."""
+    return Counter(str(text) for record in records for text in record.get("warnings") or ()).most_common()
+
+
+def _facts(stored: Mapping[str, Any] | None) -> Facts:
+    facts = []
+    for name, value in (stored or {}).items():
+        if value is not None and value != {} and value != []:
+            shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else _plain(value)
+            facts.append((str(name).replace("_", " "), shown))
+    return facts
 
 
 def _plain(value: Any) -> str:
@@ -104,50 +129,3 @@ def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_plain, value))
     return str(value)
-
-
-def _settings(records: Sequence[Record]) -> list[Markup]:
-    """Each distinct set of versions and machine, with the number of cells measured with it."""
-    groups = defaultdict(list)
-    for record in records:
-        groups[f"{record.get('versions')}{record.get('machine')}"].append(record)
-    return [
-        element(
-            "dl",
-            element("dt", "made"),
-            element("dd", counted(len(group), "cell")),
-            _pairs(group[0].get("versions") or {}),
-            _pairs(group[0].get("machine") or {}),
-            class_="facts",
-            data_part="machine",
-        )
-        for group in groups.values()
-    ]
-
-
-def _configurations(blocks: Sequence[Block]) -> list[Markup]:
-    rows = []
-    for block in blocks:
-        where = element("td", f"{block.table.name}, {dataset_name(block.dataset)}")
-        for method in block.methods:
-            record = next(record for record in block.records if record["cell"]["method"] == method)
-            configuration = record.get("configuration") or {}
-            parameters = (configuration.get("parameters") or {}).items()
-            code = element("code", ", ".join(f"{name}={value}" for name, value in parameters))
-            texts = [element("td", str(configuration.get("hasher", ABSENT))), element("td", code, class_="long")]
-            rows.append(element("tr", where, element("th", method, scope="row"), texts))
-    return rows
-
-
-def _warnings(records: Sequence[Record]) -> list[Markup]:
-    """The warnings of all cells, with their number; empty if there were none."""
-    heard = Counter(str(text) for record in records for text in record.get("warnings") or ())
-    rows = [
-        element("tr", element("td", counted(count, "cell")), element("td", text, class_="long"))
-        for text, count in heard.most_common()
-    ]
-    return [_folded("Warnings", "warnings", ["in", "what"], rows)] if rows else []
-
-
-def _folded(title: str, kind: str, heads: Sequence[str], rows: Sequence[Markup]) -> Markup:
-    return element("details", element("summary", title), plain_table(kind, None, heads, rows, title))

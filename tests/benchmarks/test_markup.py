@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from benchmarks.markup import Markup, element, join
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hashlearn.pages.markup import Markup, element, join
 
 
 class Reader(HTMLParser):

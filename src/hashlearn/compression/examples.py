@@ -10,8 +10,7 @@ import numpy as np
 from hashlearn.compression.result import Compression, Example
 from hashlearn.core.arrays import to_numpy
 from hashlearn.pages.formatting import cut
-from hashlearn.pages.markup import Markup, element
-from hashlearn.pages.png import picture
+from hashlearn.pages.gallery import Group, Item, Picture, Query
 
 
 class Contents(NamedTuple):
@@ -28,13 +27,13 @@ class Contents(NamedTuple):
                 limit = f"{n_rows:,} entries, one for each row of X" if exactly else f"at least {n_rows:,} entries"
                 raise ValueError(f"{self.name}{kind} must have {limit}, got {len(held):,}")
 
-    def picture(self, row: int, label: str) -> Markup | None:
+    def picture(self, row: int, label: str) -> Picture | None:
         """The image of a row."""
         if self.images is None:
             return None
         pixels = np.asarray(to_numpy(self.images[row]))
         try:
-            return picture(pixels, label)
+            return Picture.of(pixels, label)
         except ValueError as error:
             raise ValueError(f"{self.name}images[{row}]: {error}") from None
 
@@ -43,7 +42,7 @@ class Contents(NamedTuple):
         return None if self.texts is None else cut(self.texts[row])
 
 
-def example_parts(plan: Compression, database: Contents, queries: Contents) -> list[Markup]:
+def example_queries(plan: Compression, database: Contents, queries: Contents) -> list[Query]:
     """Each example with its neighbors in three groups."""
     promise = plan.certificate
     own = promise.own_queries
@@ -53,37 +52,33 @@ def example_parts(plan: Compression, database: Contents, queries: Contents) -> l
     database.require(promise.n_rows, exactly=True)
     if own:
         queries.require(1 + max((example.query for example in plan.examples), default=-1), exactly=False)
-    return [_example(example, database, queries if own else database, own) for example in plan.examples]
+    return [_query(example, database, queries if own else database, own) for example in plan.examples]
 
 
-def _example(example: Example, database: Contents, queries: Contents, own: bool) -> Markup:
+def _query(example: Example, database: Contents, queries: Contents, own: bool) -> Query:
     name = f"{'query' if own else 'row'} {example.query:,}"
+    picture = queries.picture(example.query, f"Query: {name}")
+    k = len(example.true)
     kept = [row for row in example.true if row in example.found]
     lost = [row for row in example.true if row not in example.found]
     instead = [row for row in example.found if row not in example.true]
-    groups = (("kept", kept, "same"), ("lost", lost, "other"), ("came instead", instead, "new"))
-    title = element("h4", element("small", name if own else f"query, {name}"), queries.text(example.query))
-    header = element("header", queries.picture(example.query, f"Query: {name}"), title)
-    found = [_group(group, rows, kind, database, len(example.true)) for group, rows, kind in groups if rows]
-    layout = "query" if queries.images is not None else "query stacked"
-    return element("section", header, element("div", found, class_="rows"), class_=layout)
+    groups = [
+        Group("✓ kept", f"{len(kept)} of {k}", [_item(row, "same", "kept", database) for row in kept]),
+        Group("✗ lost", f"{len(lost)} of {k}", [_item(row, "other", "lost", database) for row in lost]),
+        Group("→ came instead", f"{len(instead)}", [_item(row, "new", "came instead", database) for row in instead]),
+    ]
+    return Query(
+        title=queries.text(example.query),
+        over=name if own else f"query, {name}",
+        picture=picture,
+        groups=[group for group in groups if group.items],
+        layout="pictures" if database.images is not None else "texts" if database.texts is not None else "numbers",
+    )
 
 
-def _group(title: str, rows: list[int], kind: str, database: Contents, k: int) -> Markup:
-    count = f" {len(rows)}" if kind == "new" else f" {len(rows)} of {k}"
-    name = element("p", {"same": "✓ ", "other": "✗ ", "new": "→ "}[kind], title, element("small", count))
-    if database.images is not None:
-        shown = element("div", (_figure(row, kind, title, database) for row in rows), class_="neighbors")
-    elif database.texts is not None:
-        items = (element("li", database.text(row), element("small", f" row {row:,}")) for row in rows)
-        shown = element("ul", items, class_="texts")
-    else:
-        shown = element("p", "rows " if len(rows) > 1 else "row ", ", ".join(f"{row:,}" for row in rows))
-    return element("div", name, shown, class_="found", data_group=kind)
-
-
-def _figure(row: int, kind: str, title: str, database: Contents) -> Markup:
-    label = f"row {row:,}"
-    text = database.text(row)
-    caption = element("figcaption", element("b", text or label), element("span", label) if text else None)
-    return element("figure", database.picture(row, f"{label}, {title}"), caption, class_=kind)
+def _item(row: int, kind: str, group: str, database: Contents) -> Item:
+    text, label = database.text(row), f"row {row:,}"
+    if database.images is None and text is None:
+        return Item(f"{row:,}", kind=kind)
+    picture = database.picture(row, f"{label}, {group}")
+    return Item(text or label, label if text or picture is None else None, picture, kind)

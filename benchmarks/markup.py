@@ -1,4 +1,4 @@
-"""HTML and SVG by construction: text is escaped unless it is `Markup` already, so no label or name can break a page."""
+"""SVG by construction: text is escaped unless it is `Markup` already, so no label or name can break a page."""
 
 from __future__ import annotations
 
