@@ -27,7 +27,7 @@ from benchmarks.markup import Markup, element
 from hashlearn import RankingHasher, metrics
 from hashlearn.core.packages import require
 from hashlearn.experiments import datasets
-from hashlearn.experiments.bench.splits import AllRows
+from hashlearn.experiments.bench.protocols import AllRows
 from hashlearn.hashers import ITQ, BaseHasher, SignCodes
 from hashlearn.linalg.unit_rows import scale_to_unit, typical_norm
 from hashlearn.search import HammingIndex, asymmetric_search

@@ -18,7 +18,7 @@ from benchmarks.frontier import CODES, QUANTIZERS, main, picture
 from hashlearn import metrics
 from hashlearn.bits.hamming import hamming_distances
 from hashlearn.experiments import datasets
-from hashlearn.experiments.bench.splits import AllRows
+from hashlearn.experiments.bench.protocols import AllRows
 from hashlearn.hashers import SignCodes
 
 ROOT = Path(__file__).parents[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,13 @@ from hashlearn.pages.tables import text_table
 
 if TYPE_CHECKING:
     from hashlearn.core.progress import Progress
-    from hashlearn.experiments.bench.plans import Plan
     from hashlearn.experiments.bench.results import Results
     from hashlearn.experiments.bench.run import Outcome
     from hashlearn.experiments.bench.summary import Summary
     from hashlearn.experiments.bench.tables import Cell
     from hashlearn.experiments.datasets import Known
+
+    Tables = Mapping[str, Mapping[str, Summary]]  # by data set and metric
 
 SHOWN_CELLS = 10
 DATASETS_HELP = (
@@ -99,28 +101,30 @@ def bench_command(
     it runs what these change. Where standard error is no terminal, a line tells of every cell that has ended. Exit
     code 1 if cells failed.
     """
-    from hashlearn.experiments.bench import results
     from hashlearn.experiments.bench.choices import Choice
     from hashlearn.experiments.bench.plans import plan
+    from hashlearn.experiments.bench.results import read
     from hashlearn.experiments.bench.run import run
+    from hashlearn.experiments.bench.summary import summaries
     from hashlearn.experiments.datasets import known
 
     outcome: Outcome | None = None
     with refusals():
-        names = [name for given in (*data, *datasets) for name in _dataset_names(given)]
-        present = [found.name for found in known()]
+        names = [name for text in (*data, *datasets) for name in _dataset_names(text)]
         train = int(train_per_class) if train_per_class and train_per_class.isdecimal() else train_per_class
         choice = Choice(protocol, train, queries, metrics)
-        wanted = plan(table, names, _split(methods, "--methods"), _numbers(bits, "--bits"), draws, present, choice)
+        lengths = _numbers(bits, "--bits")
+        cells = plan(table, names, _split(methods, "--methods"), lengths, draws, [one.name for one in known()], choice)
         with ProgressBar(quiet) as bar, suppress(KeyboardInterrupt):
             in_lines = not quiet and not sys.stderr.isatty()
-            outcome = run(wanted, out, jobs=jobs, progress=_Lines() if in_lines else bar)
-        found = results.read(out, wanted.keys)
-    if outcome is not None and outcome.not_loaded and not found.records:
+            outcome = run(cells, out, jobs=jobs, progress=_Lines() if in_lines else bar)
+        results = read(out, cells.keys)
+    if outcome is not None and outcome.not_loaded and not results.records:
         raise InputError("\n".join(f"{name}: {why}" for name, why in outcome.not_loaded.items()))
-    title = f"hashlearn {__version__}, table {wanted.table.name!r}\n"
-    text = "\n".join([title, _bench_tables(wanted, found), *_missing(wanted, found)])
-    options.show(as_json, _bench_report(wanted, found, out), text)
+    tables = {dataset: summaries(results, cells, dataset) for dataset in cells.datasets}
+    title = f"hashlearn {__version__}, table {cells.table.name!r}\n"
+    text = "\n".join([title, *_texts(tables), *_missing(results, len(cells.cells))])
+    options.show(as_json, _report(cells.table.name, results, tables), text)
     if outcome is None:
         raise Interrupted("Interrupted. The same command goes on where this one stopped.")
     click.echo(_ending(outcome, out), err=as_json)
@@ -140,85 +144,73 @@ class _Lines:
             click.echo(f"{progress.done}/{progress.total} cells, {progress.stage}", err=True)
 
 
-def _dataset_names(given: str) -> list[str]:
+def _dataset_names(text: str) -> list[str]:
     """Names with commas between them, or the path of one file, whatever its name."""
     with suppress(OSError, ValueError):
-        if Path(given).is_file():
-            return [given]
-    return _split(given, "--dataset")
+        if Path(text).is_file():
+            return [text]
+    return _split(text, "--dataset")
 
 
-def _split(given: str | None, option: str) -> list[str]:
-    if given is None:
-        return []
-    parts = [part.strip() for part in given.split(",")]
-    if not all(parts):
-        raise ValueError(f"{option} must be names with commas between them, got {given!r}")
-    return parts
+def _split(text: str | None, option: str) -> list[str]:
+    """The names in a text with commas between them."""
+    names = [name.strip() for name in text.split(",")] if text is not None else []
+    if not all(names):
+        raise ValueError(f"{option} must be names with commas between them, got {text!r}")
+    return names
 
 
-def _numbers(given: str | None, option: str) -> list[int]:
+def _numbers(text: str | None, option: str) -> list[int]:
+    """The numbers in a text with commas between them."""
     try:
-        return [int(part) for part in _split(given, option)]
+        return [int(number) for number in _split(text, option)]
     except ValueError:
-        raise ValueError(f"{option} must be whole numbers with commas between them, got {given!r}") from None
+        raise ValueError(f"{option} must be whole numbers with commas between them, got {text!r}") from None
 
 
-def _summaries(plan: Plan, found: Results, dataset: str) -> dict[str, Summary]:
-    """The metrics that a table shows, for one data set."""
-    from hashlearn.experiments.bench.summary import summarize
-
-    all_of = {name: summarize(found, plan, dataset, name) for name in plan.shown_metrics}
-    known = {name: one for name, one in all_of.items() if one.has_values}
-    return known or all_of
-
-
-def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
+def _report(table: str, results: Results, tables: Tables) -> dict[str, Any]:
     """What --json prints: values in per cent, one for each draw, by data set, metric, method and code length."""
     values = {
         dataset: {
             metric: {
                 method: {n_bits: {"values": entry.values, "paper": entry.paper} for n_bits, entry in row.items()}
-                for method, row in shown.rows.items()
+                for method, row in summary.rows.items()
             }
-            for metric, shown in _summaries(plan, found, dataset).items()
+            for metric, summary in by_metric.items()
         }
-        for dataset in plan.datasets
+        for dataset, by_metric in tables.items()
     }
-    missing = [str(cell) for cell in found.missing]
-    protocols = {cell.dataset: record["protocol"] for cell, record in reversed(list(found.records.items()))}
     return {
-        "table": plan.table.name,
-        "results": str(out),
-        "protocols": protocols,
+        "table": table,
+        "results": str(results.folder),
+        "protocols": {cell.dataset: record["protocol"] for cell, record in reversed(list(results.records.items()))},
         "values": values,
-        "missing": missing,
-        "failed": {str(cell): failure.error for cell, failure in found.failures.items()},
-        "tracebacks": {str(cell): str(failure.path) for cell, failure in found.failures.items()},
+        "missing": [str(cell) for cell in results.missing],
+        "failed": {str(cell): failure.error for cell, failure in results.failures.items()},
+        "tracebacks": {str(cell): str(failure.path) for cell, failure in results.failures.items()},
     }
 
 
-def _bench_tables(plan: Plan, found: Results) -> str:
-    parts = []
-    for dataset in plan.datasets:
-        shown = list(_summaries(plan, found, dataset).values())
-        parts += [f"{summary.title}\n\n{summary.text()}\n" for summary in shown]
-        if shown[-1].protocol:
-            parts.append(f"{shown[-1].protocol}\n")
-    return "\n".join(parts)
+def _texts(tables: Tables) -> list[str]:
+    """Every table, and under those of a data set its protocol."""
+    texts = []
+    for by_metric in tables.values():
+        texts += [f"{summary.title}\n\n{summary.text()}\n" for summary in by_metric.values()]
+        texts += [f"{protocol}\n" for protocol in {summary.protocol for summary in by_metric.values()} if protocol]
+    return texts
 
 
-def _missing(plan: Plan, found: Results) -> list[str]:
+def _missing(results: Results, n_cells: int) -> list[str]:
     """What was asked for and has no result, and why: a line for each error, and one for cells that were not run."""
     groups: dict[str, list[Cell]] = {}
-    for cell in found.missing:
-        groups.setdefault(found.reason(cell), []).append(cell)
+    for cell in results.missing:
+        groups.setdefault(results.reason(cell), []).append(cell)
     lines = []
     for reason, cells in groups.items():
-        shown = "; ".join(map(str, cells[:SHOWN_CELLS])) + ("; …" if len(cells) > SHOWN_CELLS else "")
-        lines.append(f"{reason[0].upper()}{reason[1:]}. {len(cells)} of {len(plan.cells)} cells: {shown}")
-        if cells[0] in found.failures:
-            lines.append(f"Traceback: {found.failures[cells[0]].path}")
+        names = "; ".join(map(str, cells[:SHOWN_CELLS])) + ("; …" if len(cells) > SHOWN_CELLS else "")
+        lines.append(f"{reason[0].upper()}{reason[1:]}. {len(cells)} of {n_cells} cells: {names}")
+        if cells[0] in results.failures:
+            lines.append(f"Traceback: {results.failures[cells[0]].path}")
     return lines
 
 
@@ -240,13 +232,13 @@ def datasets_command(as_json: bool) -> None:
     from hashlearn.experiments import datasets
 
     with refusals():
-        found, folder = datasets.known(), datasets.data_folder()
+        listed, folder = datasets.known(), datasets.data_folder()
     text = f"Data folder: {folder}{'' if folder.is_dir() else ' (not there yet)'}\n\n"
-    text += text_table(DATASETS_HEADER, [_dataset_row(known) for known in found])
-    absent = [(known.name, f"{known.how}. Missing: {', '.join(known.missing)}") for known in found if not known.present]
+    text += text_table(DATASETS_HEADER, [_dataset_row(one) for one in listed])
+    absent = [(one.name, f"{one.how}. Missing: {', '.join(one.missing)}") for one in listed if not one.present]
     if absent:
         text += f"\n\nHow to get the rest\n{pairs(absent)}"
-    plain = [dataclasses.asdict(known) | {"folder": str(known.folder), "present": known.present} for known in found]
+    plain = [dataclasses.asdict(one) | {"folder": str(one.folder), "present": one.present} for one in listed]
     options.show(as_json, {"folder": str(folder), "datasets": plain}, text)
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from hashlearn.experiments import datasets
-from hashlearn.experiments.bench.protocols import PROTOCOLS, SHORT_NAMES, Protocol, protocol_named
-from hashlearn.experiments.bench.splits import OwnSplit
+from hashlearn.experiments.bench.protocols import PROTOCOLS, SHORT_NAMES, OwnSplit, Protocol, protocol_named
 from hashlearn.experiments.bench.tables import TABLES
 from tests.experiments.bench import fakes
 

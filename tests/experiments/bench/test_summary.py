@@ -66,7 +66,7 @@ def test_the_protocol_in_words():
     for record in found.records.values():
         record["protocol"] = drawn
     assert summarize(found, plan("inference", ["mnist"]), "mnist", "map").protocol == (
-        "Protocol '120 per class': 42 classes (60 smaller ones left out), 12 training samples of each, 504 in all; "
+        "Protocol '120 per class': 42 classes (60 smaller ones left out); 504 training samples, 12 of each class; "
         "2,100 in the database; 420 queries (10 per class)"
     )
 

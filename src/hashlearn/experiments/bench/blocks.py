@@ -18,8 +18,8 @@ from importlib import resources
 from typing import Any
 
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, UNSUPERVISED
+from hashlearn.experiments.bench.protocols import ALL
 from hashlearn.experiments.bench.results import Request
-from hashlearn.experiments.bench.splits import ALL
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table, rank
 
 Record = Mapping[str, Any]

@@ -29,7 +29,7 @@ from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.choices import RADIUS, Choice, measured
 from hashlearn.experiments.bench.methods import SUPERVISED, CellContext, method_named
 from hashlearn.experiments.bench.plans import recorded_parameters
-from hashlearn.experiments.bench.splits import Split
+from hashlearn.experiments.bench.protocols import Split
 from hashlearn.experiments.bench.tables import TABLES, Cell, Table
 from hashlearn.experiments.datasets import DataSet
 from hashlearn.hashers import BaseHasher

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import metrics
-from hashlearn.experiments.bench.protocols import SHORT_OF, AnyProtocol, Protocol, protocol_named
-from hashlearn.experiments.bench.splits import ALL, AllRows
+from hashlearn.experiments.bench.protocols import ALL, SHORT_OF, AllRows, AnyProtocol, Protocol, protocol_named
 
 RADIUS = 2
 RADIUS_NAME = "precision-radius"

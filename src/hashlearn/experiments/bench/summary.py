@@ -10,7 +10,6 @@ from hashlearn.experiments.bench.blocks import Block, Entry, published_value
 from hashlearn.experiments.bench.choices import metric_title
 from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.bench.splits import AllRows, OwnSplit
 from hashlearn.pages.formatting import ABSENT
 from hashlearn.pages.tables import text_table
 
@@ -55,6 +54,12 @@ def summarize(results: Results, plan: Plan, dataset: str, metric_name: str) -> S
     return Summary(title, _protocol(block), plan.n_draws, plan.bits, rows)
 
 
+def summaries(results: Results, plan: Plan, dataset: str) -> dict[str, Summary]:
+    """The metrics that a table shows of one data set; only those with values, if there are any."""
+    every = {name: summarize(results, plan, dataset, name) for name in plan.shown_metrics}
+    return {name: one for name, one in every.items() if one.has_values} or every
+
+
 def _block(results: Results, plan: Plan, dataset: str) -> Block:
     """The stored records of one data set."""
     records = tuple(record for cell, record in results.records.items() if cell.dataset == dataset)
@@ -91,24 +96,16 @@ def _protocol(block: Block) -> str:
     drawn: Mapping[str, Any] = block.records[0].get("protocol", {}) if block.records else {}
     if not drawn:
         return ""
-    if drawn["name"] == AllRows.name:
-        return (
-            f"Protocol {drawn['name']!r}: {drawn['n_database']:,} rows learned from and searched; "
-            f"{drawn['n_queries']:,} queries ({drawn['queries']})"
-        )
     left_out = f" ({drawn['n_classes_left_out']} smaller ones left out)" if drawn.get("n_classes_left_out") else ""
     unseen = drawn.get("unseen_classes")
-    asked = f", all of {len(unseen)} other classes, drawn anew each time" if unseen else ""
-    if drawn["name"] == OwnSplit.name:
-        unused = f"; {drawn['n_unused']:,} rows unused" if drawn["n_unused"] else ""
-        classes = f"{drawn['n_classes']} classes, " if drawn["n_classes"] else ""
-        return (
-            f"Protocol {drawn['name']!r}: {classes}{drawn['n_train']:,} training samples "
-            f"({drawn['train_per_class']} of each class); {drawn['n_database']:,} in the database, training rows among "
-            f"them; {drawn['n_queries']:,} queries ({drawn['queries']}){unused}"
-        )
-    return (
-        f"Protocol {drawn['name']!r}: {drawn['n_classes']} classes{left_out}, {drawn['train_per_class']} training "
-        f"samples of each, {drawn['n_train']:,} in all; {drawn['n_database']:,} in the database; "
-        f"{drawn['n_queries']:,} queries ({drawn['queries']}{asked})"
-    )
+    other_classes = f", all of {len(unseen)} other classes, drawn anew each time" if unseen else ""
+    each = f", {drawn['train_per_class']} of each class" if drawn.get("train_per_class") else ""
+    searched = ", training rows among them" if drawn.get("split") == "own" else ""
+    parts = [
+        f"{drawn['n_classes']} classes{left_out}" if drawn.get("n_classes") else "",
+        f"{drawn['n_train']:,} training samples{each}",
+        f"{drawn['n_database']:,} in the database{searched}",
+        f"{drawn['n_queries']:,} queries ({drawn['queries']}{other_classes})",
+        f"{drawn['n_unused']:,} rows unused" if drawn.get("n_unused") else "",
+    ]
+    return f"Protocol {drawn['name']!r}: {'; '.join(filter(None, parts))}"

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from hashlearn.experiments.bench.choices import Choice
 from hashlearn.experiments.bench.methods import MIXED, SUPERVISED, UNSUPERVISED
-from hashlearn.experiments.bench.protocols import PROTOCOLS, AnyProtocol, Protocol
-from hashlearn.experiments.bench.splits import OwnSplit
+from hashlearn.experiments.bench.protocols import PROTOCOLS, AnyProtocol, OwnSplit, Protocol
 from hashlearn.experiments.datasets import DataSet
 
 

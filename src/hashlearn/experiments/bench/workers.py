@@ -15,10 +15,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.threads import n_threads
@@ -29,13 +30,6 @@ from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.datasets import DataError, DataSet
 
 DIED = "the worker process died, perhaps out of memory"
-THREAD_VARIABLES = (
-    "HASHLEARN_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
 Begun = Callable[[Cell], Any]
 
 
@@ -94,12 +88,12 @@ def in_processes(cells: Sequence[Cell], jobs: int, work: Work, begun: Begun) -> 
     try:
         while waiting or suspects:
             queue, width = (suspects, 1) if suspects else (waiting, jobs)
-            with _threads_of_children(max(1, n_threads() // jobs)):
-                pool = ProcessPoolExecutor(width, multiprocessing.get_context("spawn"), _begin, (work,))
-                try:
-                    dead = yield from _until_one_dies(pool, queue, width, begun)
-                finally:
-                    pool.shutdown(wait=False, cancel_futures=True)
+            arguments = (work, max(1, n_threads() // jobs))
+            pool = ProcessPoolExecutor(width, multiprocessing.get_context("spawn"), _begin, arguments)
+            try:
+                dead = yield from _until_one_dies(pool, queue, width, begun)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
             if len(dead) == 1:
                 yield work.failed(dead[0], DIED)
             else:
@@ -135,8 +129,10 @@ def _until_one_dies(
 _begun: list[tuple[Work, DataSet]] = []  # of a worker: what it works on
 
 
-def _begin(work: Work) -> None:
+def _begin(work: Work, threads: int) -> None:
     """What a worker does first."""
+    os.environ["HASHLEARN_NUM_THREADS"] = str(threads)
+    threadpool_limits(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _begun.append((work, work.data()))
@@ -152,18 +148,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-@contextmanager
-def _threads_of_children(count: int) -> Iterator[None]:
-    """Processes started inside use ``count`` threads: libraries read these variables when they are imported."""
-    before = dict(os.environ)
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
-    try:
-        yield
-    finally:
-        for name in THREAD_VARIABLES:
-            if name in before:
-                os.environ[name] = before[name]
-            else:
-                del os.environ[name]
