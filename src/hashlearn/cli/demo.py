@@ -15,9 +15,13 @@ from hashlearn.pages.formatting import percent, seconds
 from hashlearn.pages.tables import text_table
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from hashlearn.compression import Compression
     from hashlearn.experiments.bench.digits import DigitsResult
 
+TITLE = "Learned binary codes of handwritten digits"
 HEADER = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "fit, s", "encode, s")
 NEXT_STEPS = (  # the command, and what it does
     ("hashlearn compress X.npy -o model.hashlearn --page page.html", "find the smallest code that keeps your search"),
@@ -41,7 +45,8 @@ def demo_command(seed: int, n_bits: int, output: Path, bar: ProgressBar) -> opti
 
     options.require_place(output)
     result = digits.run(n_bits, seed, progress=bar)
-    plan = _compressed(seed, output, bar)
+    images, plan = _compressed(seed, bar)
+    options.write_output(output, _page(result, images, plan))
     rows = [asdict(row) for row in result.rows]
     text = [
         f"hashlearn {__version__}: {result.n_images:,} handwritten digits in {n_bits} bits (seed {seed})\n",
@@ -57,16 +62,35 @@ def demo_command(seed: int, n_bits: int, output: Path, bar: ProgressBar) -> opti
     return report | {"certificate": asdict(plan.certificate)}, "\n".join(text)
 
 
-def _compressed(seed: int, page: Path, bar: ProgressBar) -> Compression:
-    """The smallest code of the digits that keeps a promise, and its page with pictures."""
+def _compressed(seed: int, bar: ProgressBar) -> tuple[NDArray[np.uint8], Compression]:
+    """The images, and the smallest code of them that keeps a promise."""
     from sklearn.datasets import load_digits
 
     from hashlearn import compress
 
     X, _ = load_digits(return_X_y=True)
-    plan: Compression = compress(X, random_state=seed, progress=bar)
-    plan.page(page, images=(15.0 * X).astype("uint8").reshape(-1, 8, 8))
-    return plan
+    return (15.0 * X).astype("uint8").reshape(-1, 8, 8), compress(X, random_state=seed, progress=bar)
+
+
+def _page(result: DigitsResult, images: NDArray[np.uint8], plan: Compression) -> str:
+    from hashlearn.compression.page import page_data
+    from hashlearn.pages.gallery import Group, Item, Picture, Query
+    from hashlearn.pages.series_styles import look
+    from hashlearn.pages.templates import render
+
+    looks = {row.method: look(place) for place, row in enumerate(result.rows)}
+    label = str(result.query_label)
+    groups = [
+        Group.of_method(
+            method,
+            [Item.labeled(images[row], str(digit), distance, label) for row, digit, distance in found],
+            looks[method],
+        )
+        for method, found in result.neighbors.items()
+    ]
+    search = Query(label, "query", Picture.of(images[result.query_row], f"Query: {label}"), groups)
+    data = page_data(plan, images=list(images)) | {"title": TITLE, "looks_of_methods": looks, "next_steps": NEXT_STEPS}
+    return render("demo.html", result=result, search=search, **data)
 
 
 def _row(row: Any) -> tuple[str, ...]:
@@ -79,5 +103,5 @@ def _worked_search(result: DigitsResult) -> str:
     width = max(map(len, result.neighbors))
     lines = [f"A search: the images nearest to a {result.query_label}, with their distances in bits"]
     for name, neighbors in result.neighbors.items():
-        lines.append(f"{name:<{width}}  {'  '.join(f'{label} ({distance})' for label, distance in neighbors)}")
+        lines.append(f"{name:<{width}}  {'  '.join(f'{label} ({distance})' for _, label, distance in neighbors)}")
     return "\n".join(lines)

@@ -28,9 +28,13 @@ NOTE = "A whisker goes down to the bound. Dashed: the recall that was asked for.
 TICK_GAP = 1.6  # the smallest ratio of neighboring ticks on the axis of bytes
 
 
-def write_page(
+def write_page(plan: Compression, path: str | os.PathLike[str], **shown: Any) -> None:
+    """Write the page to a file, completely or not at all. ``shown`` are arguments of `page_data`."""
+    write_atomically(Path(path), [render("compress.html", **page_data(plan, **shown)).encode()])
+
+
+def page_data(
     plan: Compression,
-    path: str | os.PathLike[str],
     *,
     texts: Sequence[str] | None = None,
     images: Sequence[Any] | None = None,
@@ -38,8 +42,8 @@ def write_page(
     query_images: Sequence[Any] | None = None,
     n_rows: int | None = None,
     title: str | None = None,
-) -> None:
-    """Write the page to a file, completely or not at all.
+) -> dict[str, Any]:
+    """What the template ``compress.html`` shows.
 
     Parameters
     ----------
@@ -52,27 +56,25 @@ def write_page(
     promise = plan.certificate
     n_rows = promise.n_rows if n_rows is None else whole_number(n_rows, "n_rows", least=1)
     looks = {family: look(place) for place, family in enumerate(dict.fromkeys(row.family for row in plan.frontier))}
-    text = render(
-        "compress.html",
-        title=f"{title}: {QUESTION}" if title else QUESTION,
-        name=title,
-        question=QUESTION,
-        verdict=verdict(plan),
-        plan=plan,
-        promise=promise,
-        n_rows=n_rows,
-        searches=SEARCHES,
-        figures=frontier_figures(plan.frontier, promise, looks),
-        looks=looks,
-        float_bytes=_float_bytes(plan),
-        memory=[_memory(plan, count) for count in sorted({n_rows, *SIZES_OF_MEMORY})],
-        dollars=DOLLARS_PER_GB,
-        less_than_half=sum(count for found, count in enumerate(promise.found) if 2 * found < promise.k),
-        queries=example_queries(plan, Contents("", texts, images), Contents("query_", query_texts, query_images)),
-        depth=hamming_depth(plan),
-        settings=engine_settings(plan),
-    )
-    write_atomically(Path(path), [text.encode()])
+    return {
+        "title": f"{title}: {QUESTION}" if title else QUESTION,
+        "name": title,
+        "question": QUESTION,
+        "verdict": verdict(plan),
+        "plan": plan,
+        "promise": promise,
+        "n_rows": n_rows,
+        "searches": SEARCHES,
+        "figures": frontier_figures(plan.frontier, promise, looks),
+        "looks": looks,
+        "float_bytes": _float_bytes(plan),
+        "memory": [_memory(plan, count) for count in sorted({n_rows, *SIZES_OF_MEMORY})],
+        "dollars": DOLLARS_PER_GB,
+        "less_than_half": sum(count for found, count in enumerate(promise.found) if 2 * found < promise.k),
+        "queries": example_queries(plan, Contents("", texts, images), Contents("query_", query_texts, query_images)),
+        "depth": hamming_depth(plan),
+        "settings": engine_settings(plan),
+    }
 
 
 def verdict(plan: Compression) -> str:

@@ -176,7 +176,10 @@ class Compression:
         )
 
     def page(self, path: str | PathLike[str], **shown: Any) -> None:
-        """Write "Will binary codes hurt my search?", one HTML page; see `hashlearn.compression.page.write_page`."""
+        """Write "Will binary codes hurt my search?", one HTML page.
+
+        ``shown`` are arguments of `hashlearn.compression.page.page_data`.
+        """
         from hashlearn.compression.page import write_page
 
         write_page(self, path, **shown)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.pages.formatting import counted
 from hashlearn.pages.png import data_uri
 from hashlearn.pages.series_styles import Look
 
@@ -34,6 +35,13 @@ class Item(NamedTuple):
     picture: Picture | None = None
     kind: str = ""  # "same", "other" or "new": the style of its frame
 
+    @classmethod
+    def labeled(cls, pixels: NDArray[np.uint8], label: str, distance: int, wanted: str) -> Item:
+        """An image with its label, marked by whether that is the query's, and its distance in bits."""
+        same, away = label == wanted, counted(distance, "bit")
+        alt = f"{label}, {away} away, {'same label' if same else 'another label'}"
+        return cls(f"{'✓' if same else '✗'} {label}", away, Picture.of(pixels, alt), "same" if same else "other")
+
 
 class Group(NamedTuple):
     """Neighbors of a query that belong together."""
@@ -42,6 +50,11 @@ class Group(NamedTuple):
     amount: str
     items: Sequence[Item]
     look: Look | None = None
+
+    @classmethod
+    def of_method(cls, method: str, items: Sequence[Item], look: Look) -> Group:
+        """What a method found, and how much of it has the query's label."""
+        return cls(method, f"{sum(item.kind == 'same' for item in items)} of {len(items)}", items, look)
 
 
 class Query(NamedTuple):

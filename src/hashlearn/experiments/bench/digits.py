@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,14 @@ class Row:
     encode_seconds: float  # for all images
 
 
+class Neighbor(NamedTuple):
+    """An image that the worked search finds."""
+
+    row: int  # of the data set
+    label: int
+    distance: int  # in bits
+
+
 @dataclass
 class DigitsResult:
     """Everything that the demo shows."""
@@ -41,8 +50,9 @@ class DigitsResult:
     n_bits: int
     n_images: int
     rows: list[Row] = field(default_factory=list)
-    query_label: int = 0  # of the worked search
-    neighbors: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # method → labels and distances
+    query_row: int = 0  # of the worked search
+    query_label: int = 0
+    neighbors: dict[str, list[Neighbor]] = field(default_factory=dict)  # by method
 
 
 def run(
@@ -54,7 +64,7 @@ def run(
     n_queries = min(N_QUERIES, len(order) // 4)
     X, y = data.X[order], data.y[order]
     queries, database = slice(0, n_queries), slice(n_queries, None)
-    result = DigitsResult(n_bits, len(order), query_label=int(y[0]))
+    result = DigitsResult(n_bits, len(order), query_row=int(order[0]), query_label=int(y[0]))
     nearest = metrics.float_neighbors(X[queries], X[database], N_NEIGHBORS)
 
     signs = SignCodes(min(n_bits, X.shape[1]), features="pca")  # at most one bit for each feature
@@ -83,7 +93,7 @@ def run(
         index = HammingIndex(hasher.n_bits)
         index.add(packed[database])
         near = index.search(packed[:1], N_SHOWN)
-        result.neighbors[name] = list(
-            zip(y[database][near.indices[0]].tolist(), near.distances[0].tolist(), strict=True)
-        )
+        rows = order[database][near.indices[0]]
+        found = zip(rows.tolist(), data.y[rows].tolist(), near.distances[0].tolist(), strict=True)
+        result.neighbors[name] = [Neighbor(*neighbor) for neighbor in found]
     return result

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hashlearn.experiments.report.tables import Part
-from hashlearn.pages.formatting import counted
 from hashlearn.pages.gallery import Group, Item, Picture, Query
 
 Stored = Mapping[str, Any]  # what `hashlearn.experiments.bench.cell` stores
@@ -44,21 +44,14 @@ def _queries(part: Part, stored: Mapping[str, Stored]) -> list[Query]:
         for query in held["queries"]:
             label = str(query["label"])
             key = (query["image"], label)
-            items = [_neighbor(held, neighbor, label) for neighbor in query["neighbors"]]
-            right = sum(item.kind == "same" for item in items)
-            found.setdefault(key, []).append(Group(method, f"{right} of {len(items)}", items, part.look(method)))
-            headers.setdefault(key, _picture(held, query["image"], f"Query: {label}"))
+            items = [
+                Item.labeled(_pixels(held, near["image"]), str(near["label"]), int(near["distance"]), label)
+                for near in query["neighbors"]
+            ]
+            found.setdefault(key, []).append(Group.of_method(method, items, part.look(method)))
+            headers.setdefault(key, Picture.of(_pixels(held, query["image"]), f"Query: {label}"))
     return [Query(label, "query", headers[image, label], groups) for (image, label), groups in found.items()]
 
 
-def _neighbor(held: Stored, neighbor: Mapping[str, Any], label: str) -> Item:
-    name, away = str(neighbor["label"]), counted(int(neighbor["distance"]), "bit")
-    same = name == label
-    alt = f"{name}, {away} away, {'same label' if same else 'another label'}"
-    picture = _picture(held, neighbor["image"], alt)
-    return Item(f"{'✓' if same else '✗'} {name}", away, picture, "same" if same else "other")
-
-
-def _picture(held: Stored, encoded: str, alt: str) -> Picture:
-    pixels = np.frombuffer(base64.b64decode(encoded), np.uint8).reshape(held["image_shape"])
-    return Picture.of(pixels, alt)
+def _pixels(held: Stored, encoded: str) -> NDArray[np.uint8]:
+    return np.frombuffer(base64.b64decode(encoded), np.uint8).reshape(held["image_shape"])
