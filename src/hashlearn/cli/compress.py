@@ -11,8 +11,7 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
 from hashlearn.core.progress import ProgressBar
-from hashlearn.pages.formatting import at_least, percent, seconds
-from hashlearn.pages.tables import text_table
+from hashlearn.pages.formatting import at_least, percent, seconds, text_table
 
 HEADER = ("bytes", "family", "search", "depth", "codes", "at least", "rescored", "at least", "ms a query", "fit, s", "")
 HOW_TO_READ = """\

@@ -11,8 +11,7 @@ import click
 from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.core.progress import ProgressBar
-from hashlearn.pages.formatting import percent, seconds
-from hashlearn.pages.tables import text_table
+from hashlearn.pages.formatting import percent, seconds, text_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,8 +74,8 @@ def _compressed(seed: int, bar: ProgressBar) -> tuple[NDArray[np.uint8], Compres
 def _page(result: DigitsResult, images: NDArray[np.uint8], plan: Compression) -> str:
     from hashlearn.compression.page import page_data
     from hashlearn.pages.gallery import Group, Item, Picture, Query
+    from hashlearn.pages.rendering import render
     from hashlearn.pages.series_styles import look
-    from hashlearn.pages.templates import render
 
     looks = {row.method: look(place) for place, row in enumerate(result.rows)}
     label = str(result.query_label)

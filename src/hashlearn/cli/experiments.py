@@ -16,8 +16,7 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
 from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress import ProgressBar
-from hashlearn.pages.formatting import ABSENT
-from hashlearn.pages.tables import text_table
+from hashlearn.pages.formatting import ABSENT, text_table
 
 if TYPE_CHECKING:
     from hashlearn.core.progress import Progress

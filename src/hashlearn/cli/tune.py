@@ -15,7 +15,7 @@ from hashlearn.cli.fit import Samples
 from hashlearn.cli.text_tables import number
 from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import seconds as seconds_text
-from hashlearn.pages.tables import text_table
+from hashlearn.pages.formatting import text_table
 
 if TYPE_CHECKING:
     from hashlearn.core.progress import Progress

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hashlearn.compression.result import Compression
 from hashlearn.compression.searcher import RESCORING
-from hashlearn.pages.templates import render
+from hashlearn.pages.rendering import render
 
 MOST_HNSW_CANDIDATES = 1000  # pgvector's limit on hnsw.ef_search
 TEMPLATES = {

@@ -17,8 +17,8 @@ from hashlearn.compression.result import FLOAT_BYTES, Certificate, Compression, 
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.checks import whole_number
 from hashlearn.pages.plots import Axis, Line, Plot, linear_axis, marked_axis
+from hashlearn.pages.rendering import render
 from hashlearn.pages.series_styles import Look, look
-from hashlearn.pages.templates import render
 
 QUESTION = "Will binary codes hurt my search?"
 DOLLARS_PER_GB = 4.6  # AWS r6g.large on demand, us-east-1: 16 GiB for $0.1008 an hour, 730 hours a month

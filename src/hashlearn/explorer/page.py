@@ -1,13 +1,12 @@
 """The page of a collection: one HTML file with the codes, the map, what items look like, and the script that searches.
 
-The scripts and the style sheet are files of this folder, the page itself is the template ``explorer.html``. It makes no
+The page is the template ``explorer.html`` of `hashlearn.pages`, with scripts and a style sheet of its own. It makes no
 request, and its content security policy allows none.
 """
 
 from __future__ import annotations
 
 import os
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +25,8 @@ from hashlearn.explorer.contents import (
 )
 from hashlearn.explorer.encoding import codes_and_places, row_count
 from hashlearn.pages.formatting import MOST_LETTERS, counted, cut
-from hashlearn.pages.templates import render
+from hashlearn.pages.rendering import render
 
-SCRIPTS = ("codes.js", "map.js", "items.js", "explore.js")
 LARGEST_PAGE = 2**30  # bytes; browsers do not open more
 SPARE_BYTES = 500  # for the sentences about how much is in the page, which are written last
 
@@ -114,10 +112,4 @@ def _page(data: dict[str, Any], shown: dict[str, int], title: str | None, max_by
         max_bytes=max_bytes,
         most_letters=MOST_LETTERS,
         data=Markup(json_text(data)),
-        style=_source("explore.css"),
-        script=Markup("\n").join(_source(name) for name in SCRIPTS),
     )
-
-
-def _source(name: str) -> Markup:
-    return Markup(resources.files("hashlearn.explorer").joinpath(name).read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Numbers and lists as readers see them: real minus signs, SI suffixes, plurals."""
+"""Numbers, lists and tables of text as readers see them: real minus signs, SI suffixes, plurals."""
 
 from __future__ import annotations
 
@@ -132,3 +132,16 @@ def listed(items: Sequence[str]) -> str:
     ('a', 'a and b', 'a, b and c')
     """
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table with columns that hold a number aligned right, but for the first, and the others left."""
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    sides = ["<", *(">" if any(cell[:1].isdigit() for cell in cells) else "<" for _, *cells in columns[1:])]
+
+    def line(row: Sequence[str]) -> str:
+        return "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+
+    rule = "  ".join("─" * width for width in widths)
+    return "\n".join([line(header), rule, *map(line, rows)])

@@ -10,8 +10,7 @@ from hashlearn.experiments.bench.blocks import Block, Entry, published_value
 from hashlearn.experiments.bench.choices import metric_title
 from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.results import Results
-from hashlearn.pages.formatting import ABSENT
-from hashlearn.pages.tables import text_table
+from hashlearn.pages.formatting import ABSENT, text_table
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hashlearn.experiments.report.figures import bound_figures, curve_figures, m
 from hashlearn.experiments.report.gallery import gallery
 from hashlearn.experiments.report.tables import Part, best_values, heading, headline
 from hashlearn.pages.formatting import in_sentence
-from hashlearn.pages.templates import render
+from hashlearn.pages.rendering import render
 
 TITLE = "Learned binary codes, measured beside the paper"
 TITLE_WITHOUT_PAPER = "Learned binary codes, measured"

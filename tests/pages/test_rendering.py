@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from hashlearn.pages.templates import render
+from hashlearn.pages.rendering import render
 
 DATA: dict[str, Any] = {
     "title": "T",
@@ -21,8 +21,6 @@ DATA: dict[str, Any] = {
     "max_bytes": 1,
     "most_letters": 160,
     "data": "",
-    "style": "",
-    "script": "",
 }
 
 

@@ -1,30 +1,19 @@
 """Pages from Jinja2 templates: the markup lies in the folder ``templates``, Python makes the plain data that it shows.
 
-Every value is escaped, and a name that the data do not have is an error. Templates of text (``.txt``) hold commands to
-copy; a page that shows them escapes them as a whole.
+Every value is escaped, and a name that the data do not have is an error. The functions of `hashlearn.pages.formatting`
+are filters. Templates of text (``.txt``) hold commands to copy; a page that shows them escapes them as a whole.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from inspect import isfunction
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hashlearn.pages import formatting
-
-FILTERS = (
-    formatting.at_least,
-    formatting.byte_size,
-    formatting.counted,
-    formatting.fixed,
-    formatting.in_sentence,
-    formatting.listed,
-    formatting.percent,
-    formatting.seconds,
-    formatting.signed,
-)
 
 
 def render(template: str, **data: Any) -> str:
@@ -41,13 +30,12 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        keep_trailing_newline=False,
     )
-    environment.filters |= {function.__name__: function for function in FILTERS}
+    environment.filters |= {name: function for name, function in vars(formatting).items() if isfunction(function)}
     environment.filters["px"] = "{:.1f}".format
     environment.filters["thousands"] = "{:,}".format
     environment.globals |= {
         "ABSENT": formatting.ABSENT,
-        "source": lambda name: Markup(loader.get_source(environment, name)[0]),  # our own style sheet
+        "source": lambda name: Markup(loader.get_source(environment, name)[0]),  # a style sheet or a script of ours
     }
     return environment
