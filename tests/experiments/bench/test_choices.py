@@ -26,7 +26,7 @@ def test_options_are_stored_by_the_names_of_results_and_printed_by_those_of_the_
         "protocol": "500",
         "train-per-class": "all",
         "queries": 30,
-        "metric": ["map@10", "precision-radius"],
+        "metric": ["map@10", "precision@2"],
     }
     assert choice.extra_metrics == ("map@10",)
     assert (Choice().sizes, Choice().options()) == (None, {})

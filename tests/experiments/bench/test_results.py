@@ -138,9 +138,16 @@ def test_the_last_error_of_a_missing_cell_is_told_until_it_succeeds(folder, reco
         (b"[1, 2]", "is no file of `hashlearn bench`; move it away"),
         (b'{"precision": 0.5}', "is not the result that its name says"),
         (b'{"key": 3, "cell": []}', "is not the result that its name says"),
+        ("without protocol", "is not the result that its name says"),
+        ("with another key", "is not the result that its name says"),
     ],
 )
 def test_a_file_that_is_not_what_its_name_says_is_refused_and_stays(folder, file, wanted, content, message):
+    held = json.loads(file.read_bytes())
+    if content == "without protocol":
+        content = json.dumps({**held, "protocol": {}}).encode()
+    elif content == "with another key":
+        content = json.dumps({**held, "key": "0" * 16}).encode()
     file.write_bytes(content)
     for keys in (None, wanted.keys):
         with pytest.raises(ResultError, match=f"{file.name}: {message}"):
@@ -155,7 +162,21 @@ def test_the_result_of_another_cell_is_refused(folder, file, wanted):
         read(folder)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"scoring": 2}', '{"scoring": 3, "requests": [{}]}', '{"a": 1}'])
+ODD = '{"table": "knn", "dataset": "d", "source": "d", "sha256": "", "options": {}, "runs": [], "keys": [["SDR", "x"]]}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"a": 1}',
+        '{"scoring": 2}',
+        '{"scoring": 3, "requests": [{}]}',
+        f'{{"scoring": 3, "requests": [{ODD}]}}',
+    ],
+)
 def test_a_plan_that_is_none_is_refused_and_stays(folder, wanted, content):
     path = folder / PLAN_FILE
     path.write_text(content)

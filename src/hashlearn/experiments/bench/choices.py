@@ -73,7 +73,7 @@ class Choice:
             "protocol": None if self.protocol is None else SHORT_OF[self.protocol],
             "train-per-class": self.train_per_class,
             "queries": self.queries,
-            "metric": [RADIUS_NAME if name == f"precision@{RADIUS}" else name for name in self.metrics],
+            "metric": list(self.metrics),
         }
         return {name: value for name, value in given.items() if value}
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from hashlearn.core.atomic_files import regular_file, write_atomically
-from hashlearn.experiments.bench.choices import stored_name
 from hashlearn.experiments.bench.methods import METHODS
 from hashlearn.experiments.bench.plans import SCORING, Plan
 from hashlearn.experiments.bench.tables import TABLES, Cell, rank
 
 PLAN_FILE = "plan.json"
+PARTS = ("protocol", "configuration", "versions", "machine", "seconds", "metrics", "curve", "digest")
 ADVICE = "move it away, or name another results folder"
 
 
@@ -58,7 +58,7 @@ class Request:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The stored names of the metrics asked for."""
-        return tuple(map(stored_name, self.options.get("metric") or ()))
+        return tuple(self.options.get("metric", ()))
 
 
 Requests = dict[tuple[str, str], Request]  # by table and data set
@@ -169,7 +169,7 @@ def read_requests(folder: Path) -> Requests:
         raise ResultError(f"{path}: is no plan of this version of `hashlearn bench`; {ADVICE}")
     try:
         return dict(map(_from_json, plan["requests"]))
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise ResultError(f"{path}: is damaged; {ADVICE}") from None
 
 
@@ -187,17 +187,20 @@ def _as_json(table: str, dataset: str, request: Request) -> dict[str, Any]:
 
 
 def _from_json(held: Mapping[str, Any]) -> tuple[tuple[str, str], Request]:
-    place = (TABLES[held["table"]].name, held["dataset"])
-    runs = tuple(Run(tuple(run["methods"]), tuple(run["bits"]), run["n_draws"]) for run in held["runs"])
-    keys = {Cell(*place, method, n_bits, draw): str(key) for method, n_bits, draw, key in held["keys"]}
-    return place, Request(held["source"], held["sha256"], dict(held["options"]), runs, keys)
+    place = (TABLES[held["table"]].name, str(held["dataset"]))
+    runs = tuple(
+        Run(tuple(map(str, run["methods"])), tuple(map(int, run["bits"])), int(run["n_draws"])) for run in held["runs"]
+    )
+    keys = {Cell(*place, str(method), int(bits), int(draw)): str(key) for method, bits, draw, key in held["keys"]}
+    return place, Request(str(held["source"]), str(held["sha256"]), dict(held["options"]), runs, keys)
 
 
 def _record(path: Path, cell: Cell, key: str) -> dict[str, Any]:
     record = _read(path)
-    held = record.get("cell")
-    described = {name: held.get(name) for name in asdict(cell)} if isinstance(held, dict) else None
-    if record.get("key") != key or described != asdict(cell):
+    parts = {name: record.get(name) for name in ("cell", *PARTS)}
+    described = parts["cell"] if isinstance(parts["cell"], dict) else {}
+    is_cell = all(described.get(name) == value for name, value in asdict(cell).items())
+    if record.get("key") != key or not is_cell or not all(parts.values()):
         raise ResultError(f"{path}: is not the result that its name says; {ADVICE}")
     return record
 
