@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 import shlex
@@ -108,9 +109,7 @@ def test_the_printed_command_runs_as_it_stands_and_measures_the_same(folder: Pat
     assert invoke("report", "results", "-o", "page.html").exit_code == 0
     page = Path("page.html").read_text("utf-8")
     (block,) = re.findall(r'<pre data-part="commands">(.*?)</pre>', page)
-    command, _ = (
-        line.replace("&#x27;", "'").replace("&quot;", '"') for line in re.findall("<code>(.*?)</code>", block)
-    )
+    command, _ = map(html.unescape, re.findall("<code>(.*?)</code>", block))
     before = dict(read("results").records)
     Path("results").rename("first")
     again = invoke(*shlex.split(command)[1:], "--json")
