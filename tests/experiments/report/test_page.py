@@ -70,6 +70,7 @@ def test_is_whole_and_self_contained(page: str) -> None:
     assert len(set(found.ids)) == len(found.ids)
     assert "url(" not in page
     assert "@import" not in page
+    assert "default-src 'none'" in page
 
 
 def test_every_value_stands_beside_the_papers(page: str) -> None:
