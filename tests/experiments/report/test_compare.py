@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hashlearn.experiments.bench.blocks import Block, Entry, Verdict, blocks
+from hashlearn.experiments.bench.blocks import Block, Entry, Verdict, blocks, metric
 from hashlearn.experiments.report.tables import Part, headline, tally
 from tests.experiments.report import synthetic
 
@@ -22,12 +22,12 @@ def one_block(**scores: list[float]) -> Block:
 
 def test_mean_and_sample_deviation_over_draws() -> None:
     block = one_block(SDR=[86.0, 88.0, 90.0], AL=[80.0])
-    score = block.score("SDR", 8)
+    score = block.entry("SDR", 8, metric("precision@2"))
     assert (score.mean, score.deviation, len(score.values)) == pytest.approx((88.0, 2.0, 3))
-    assert block.score("AL", 8) == Entry((80.0,))
-    assert block.score("AL", 8).deviation is None
-    assert block.score("NOPT", 8) == Entry(())
-    assert block.score("NOPT", 8).mean is None
+    assert block.entry("AL", 8, metric("precision@2")) == Entry((80.0,))
+    assert block.entry("AL", 8, metric("precision@2")).deviation is None
+    assert block.entry("NOPT", 8, metric("precision@2")) == Entry(())
+    assert block.entry("NOPT", 8, metric("precision@2")).mean is None
     assert (block.methods, block.lengths, block.draws) == (["SDR", "AL"], [8], 3)
 
 

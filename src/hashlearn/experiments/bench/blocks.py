@@ -154,12 +154,8 @@ class Block:
 
     def entry(self, method: str, n_bits: int, reader: Reader, paper: float | None = None) -> Entry:
         """The values that ``reader`` finds in the draws of one method at one length."""
-        found = (reader(record) for record in self.at(method, n_bits))
-        return Entry(tuple(value for value in found if value is not None), paper, self.table.tolerance)
-
-    def score(self, method: str, n_bits: int) -> Entry:
-        """The most important metric, in per cent."""
-        return self.entry(method, n_bits, metric(self.metric))
+        values = (reader(record) for record in self.at(method, n_bits))
+        return Entry(tuple(value for value in values if value is not None), paper, self.table.tolerance)
 
     def compared(self, method: str, n_bits: int, name: str, paper_value: PaperValue) -> Entry:
         """A metric in per cent, beside the paper's value if it is the paper's metric on samples drawn as there."""

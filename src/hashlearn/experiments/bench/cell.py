@@ -64,7 +64,7 @@ def run_cell(
     configuration = {"hasher": type(hasher).__name__, "parameters": recorded_parameters(hasher), **method.configuration}
     if "progress" in hasher.get_params(deep=False):
         hasher.set_params(progress=lambda p: stage(f"{p.stage} {p.done}/{p.total}"))
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         stage("learning")
         started = time.perf_counter()
@@ -74,7 +74,7 @@ def run_cell(
         database, queries = _encode(hasher, data.X, split)
         encoded = time.perf_counter()
         stage("measuring")
-        found = _evaluate(table, data, split, database, queries, choice.extra_metrics)
+        scores = _evaluate(table, data, split, database, queries, choice.extra_metrics)
         evaluated = time.perf_counter()
     report = getattr(hasher, "inference_report_", None)
     return {
@@ -89,11 +89,11 @@ def run_cell(
             "encode": encoded - fitted,
             "evaluate": evaluated - encoded,
         },
-        **found,
+        **scores,
         "inference": None if report is None else _inference(report),
         "bit_statistics": _bit_statistics(database, cell.n_bits),
         "digest": hashlib.sha256(np.ascontiguousarray(database).tobytes()).hexdigest(),
-        "warnings": sorted({f"{w.category.__name__}: {w.message}" for w in heard}),
+        "warnings": sorted({f"{w.category.__name__}: {w.message}" for w in caught}),
         "provenance": dataclasses.asdict(data.provenance),
         "gallery": gallery(data, split, database, queries) if cell.draw == 0 else None,
     }
@@ -127,14 +127,14 @@ def _evaluate(
     curve: dict[str, list[float]] = {"recall": [], "precision": []}
     if data.has_labels:
         labels = (data.y[split.queries], data.y[split.database])
-        found = metrics.evaluate(queries, database, *labels, radius=RADIUS, neighbors=table.neighbors)
+        scores = metrics.evaluate(queries, database, *labels, radius=RADIUS, neighbors=table.neighbors)
         values = {
-            f"precision@{RADIUS}": found.precision_within_radius,
-            "map": found.mean_average_precision,
-            "knn_accuracy": found.knn_accuracy,
+            f"precision@{RADIUS}": scores.precision_within_radius,
+            "map": scores.mean_average_precision,
+            "knn_accuracy": scores.knn_accuracy,
             **measured(extra, (queries, database), labels),
         }
-        curve = {"recall": found.curve.recall.tolist(), "precision": found.curve.precision.tolist()}
+        curve = {"recall": scores.curve.recall.tolist(), "precision": scores.curve.precision.tolist()}
     if table.euclidean:
         values |= neighbor_recalls(queries, database, nearest_vectors(data, split, table.euclidean))
     return {"metrics": values, "curve": curve}
@@ -153,15 +153,15 @@ def _inference(report: Any) -> dict[str, Any]:
 
 def _bit_statistics(database: NDArray[np.uint8], n_bits: int) -> dict[str, Any]:
     """Statistics of the database's codes. "collisions" is the fraction of all pairs that share a code."""
-    found = metrics.bit_statistics(database, n_bits)
+    statistics = metrics.bit_statistics(database, n_bits)
     return {
-        "balance": found.balance.tolist(),
-        "entropy": found.code_entropy,
-        "mean_correlation": found.mean_correlation,
-        "max_correlation": found.max_correlation,
-        "collisions": found.collision_rate,
-        "n_distinct": found.n_distinct,
-        "n_constant": found.n_constant,
+        "balance": statistics.balance.tolist(),
+        "entropy": statistics.code_entropy,
+        "mean_correlation": statistics.mean_correlation,
+        "max_correlation": statistics.max_correlation,
+        "collisions": statistics.collision_rate,
+        "n_distinct": statistics.n_distinct,
+        "n_constant": statistics.n_constant,
     }
 
 
@@ -206,12 +206,12 @@ def _processor() -> str:
 def nearest_vectors(data: DataSet, split: Split, n_neighbors: int) -> NDArray[np.int64]:
     """Places in ``split.database``, shape (n_queries, n_neighbors), exact. The next cell of a draw reuses them."""
     key = (split.database.tobytes(), split.queries.tobytes(), n_neighbors)
-    known = _last.get(data)
-    if known is not None and known[0] == key:
-        return known[1]
-    found = metrics.float_neighbors(data.X[split.queries], data.X[split.database], n_neighbors, metric="euclidean")
-    _last[data] = (key, found)
-    return found
+    before = _last.get(data)
+    if before is not None and before[0] == key:
+        return before[1]
+    neighbors = metrics.float_neighbors(data.X[split.queries], data.X[split.database], n_neighbors, metric="euclidean")
+    _last[data] = (key, neighbors)
+    return neighbors
 
 
 def neighbor_recalls(
@@ -258,8 +258,8 @@ def shown_queries(labels: NDArray[np.int64]) -> NDArray[np.intp]:
     array([1, 0, 4])
     """
     classes, first = np.unique(labels, return_index=True)
-    chosen = np.linspace(0, len(classes) - 1, min(SHOWN_QUERIES, len(classes))).round().astype(np.intp)
-    return first[chosen]
+    places = np.linspace(0, len(classes) - 1, min(SHOWN_QUERIES, len(classes))).round().astype(np.intp)
+    return first[places]
 
 
 def _picture(data: DataSet, row: int) -> dict[str, str]:

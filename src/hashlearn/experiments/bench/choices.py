@@ -59,8 +59,8 @@ class Choice:
     @property
     def sizes(self) -> dict[str, Any] | None:
         """The options that change the split, as a result stores them; None if there are none."""
-        given = {"protocol": self.protocol, "train_per_class": self.train_per_class, "queries": self.queries}
-        return {name: value for name, value in given.items() if value is not None} or None
+        options = {"protocol": self.protocol, "train_per_class": self.train_per_class, "queries": self.queries}
+        return {name: value for name, value in options.items() if value is not None} or None
 
     @property
     def extra_metrics(self) -> tuple[str, ...]:
@@ -69,13 +69,13 @@ class Choice:
 
     def options(self) -> dict[str, Any]:
         """As the command line takes them: option → value or list of values."""
-        given = {
+        options = {
             "protocol": None if self.protocol is None else SHORT_OF[self.protocol],
             "train-per-class": self.train_per_class,
             "queries": self.queries,
             "metric": list(self.metrics),
         }
-        return {name: value for name, value in given.items() if value}
+        return {name: value for name, value in options.items() if value}
 
     def applied_to(self, protocol: AnyProtocol) -> AnyProtocol:
         """The protocol with the sizes asked for."""
@@ -94,11 +94,11 @@ def stored_name(metric: str) -> str:
     >>> stored_name("map@100"), stored_name("precision-radius")
     ('map@100', 'precision@2')
     """
-    given = metric.strip().lower()
-    if given == RADIUS_NAME:
+    name = metric.strip().lower()
+    if name == RADIUS_NAME:
         return f"precision@{RADIUS}"
-    if given in ("map", f"precision@{RADIUS}") or AT.fullmatch(given):
-        return given
+    if name in ("map", f"precision@{RADIUS}") or AT.fullmatch(name):
+        return name
     raise ValueError(f"metric must be map, map@K, p@N (K and N positive) or {RADIUS_NAME}, got {metric!r}")
 
 
@@ -108,10 +108,10 @@ def metric_title(metric: str) -> str:
     >>> metric_title("p@100")
     'precision of the first 100'
     """
-    found = AT.fullmatch(metric)
-    if found is None:
+    match = AT.fullmatch(metric)
+    if match is None:
         return METRIC_TITLES[metric]
-    return f"{'mean average precision' if found[1] == 'map' else 'precision'} of the first {int(found[2]):,}"
+    return f"{'mean average precision' if match[1] == 'map' else 'precision'} of the first {int(match[2]):,}"
 
 
 def measured(
@@ -120,18 +120,18 @@ def measured(
     """The values of metrics such as "map@100". ``codes`` and ``labels`` are those of queries, then of the database."""
     values = {}
     for name in names:
-        found = AT.fullmatch(name)
-        assert found is not None
-        count = int(found[2])
+        match = AT.fullmatch(name)
+        assert match is not None
+        count = int(match[2])
         if count > len(codes[1]):
             raise ValueError(f"metric {name!r} needs {count:,} rows in the database, got {len(codes[1]):,}")
-        if found[1] == "map":
+        if match[1] == "map":
             values[name] = metrics.mean_average_precision(*codes, *labels, average="top_k", top_k=count)
         else:
             values[name] = metrics.precision_at_k(*codes, *labels, k=count)
     return values
 
 
-def _require_positive(value: Any, name: str, wanted: str) -> None:
+def _require_positive(value: Any, name: str, rule: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        raise ValueError(f"{name} must be {rule}, got {value!r}")

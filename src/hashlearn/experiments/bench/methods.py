@@ -94,14 +94,14 @@ def _two_step(solver: str | Callable[[CellContext], Any], *, distance: bool = Fa
         if context.setting == UNSUPERVISED:
             share = NEAREST_SHARE.get(context.dataset, DEFAULT_NEAREST_SHARE)
             target = targets.Distance() if distance else targets.ThresholdedDistance(share)
-        chosen = {
+        settings = {
             "target": target,
             "solver": solver if isinstance(solver, str) else solver(context),
             "hash_function": context.hash_function,
             "init": "pca",
             "arrange": False,
         }
-        return chosen if spread else {**chosen, "spread": False}
+        return settings if spread else {**settings, "spread": False}
 
     return parameters
 
@@ -119,12 +119,12 @@ def _graph_cut(context: CellContext) -> Any:
 def _named(name: str, hasher: str, *settings: str, **parameters: Any) -> Method:
     """The hasher's own defaults, but the table's hash function if that is not RBF-SVM and the hasher has a choice."""
 
-    def chosen(context: CellContext) -> dict[str, Any]:
+    def with_hash_function(context: CellContext) -> dict[str, Any]:
         has_choice = "hash_function" in HASHERS[hasher]._get_param_names()
         other = {"hash_function": context.hash_function} if has_choice and context.hash_function != "rbf_svm" else {}
         return {**other, **parameters}
 
-    return Method(name, hasher, settings, chosen)
+    return Method(name, hasher, settings, with_hash_function)
 
 
 BOTH = (SUPERVISED, UNSUPERVISED)

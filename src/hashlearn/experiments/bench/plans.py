@@ -122,27 +122,27 @@ def plan(
     >>> [str(cell) for cell in plan("knn", ["mnist"], ["sdr"], bits=[8], n_draws=1).cells]
     ['mnist, SDR, 8 bits, draw 0']
     """
-    chosen = TABLES[known_name(table, TABLES, "table")]
+    definition = TABLES[known_name(table, TABLES, "table")]
     choice = choice or Choice()
     sources: dict[str, Source] = {}
-    for text in datasets or chosen.datasets:
+    for text in datasets or definition.datasets:
         name, place = _name_and_place(text, known_datasets if datasets else None)  # the paper's may be absent
         source = sources.setdefault(name, source_of(place))
         if source.name != place:
             raise ValueError(f"{source.name} and {place}: results of both would be called {name!r}; rename one")
-    names = [name if is_own(name) else known_name(name, METHODS, "method") for name in methods or chosen.methods]
+    names = [name if is_own(name) else known_name(name, METHODS, "method") for name in methods or definition.methods]
     if not methods and not all(source.has_labels for source in sources.values()):
-        names = [name for name in names if METHODS[name].setting_in(chosen.setting, False)]
+        names = [name for name in names if METHODS[name].setting_in(definition.setting, False)]
     for name in names:
-        _require_place(chosen, name, sources)
-    lengths = sorted(set(bits or chosen.bits))
+        _require_place(definition, name, sources)
+    lengths = sorted(set(bits or definition.bits))
     if not 1 <= lengths[0] <= lengths[-1] <= MOST_BITS:
         raise ValueError(f"bits must be code lengths from 1 to {MOST_BITS}, got {lengths}")
     if n_draws < 1:
         raise ValueError(f"n_draws must be a positive integer, got {n_draws}")
     for name, source in sources.items():
-        _require_labels(chosen, choice, name, source)
-    return Plan(chosen, sources, tuple(dict.fromkeys(names)), tuple(lengths), n_draws, choice)
+        _require_labels(definition, choice, name, source)
+    return Plan(definition, sources, tuple(dict.fromkeys(names)), tuple(lengths), n_draws, choice)
 
 
 def _require_place(table: Table, name: str, sources: Mapping[str, Source]) -> None:
