@@ -225,6 +225,8 @@ def test_all_that_determines_a_result_is_in_its_key(monkeypatch):
     digests = [Source("digits", sha256=digit * 64) for digit in "ab"]
     others = [
         key(table="knn"),
+        key(table="inference"),
+        key(table="supervised"),
         key(table="neighbors"),
         key(method="AL"),
         key(n_bits=9),
