@@ -30,20 +30,21 @@ if TYPE_CHECKING:
 
 SHOWN_CELLS = 10
 DATASETS_HELP = (
-    "Data sets, or paths of .npz, .npy or .parquet files; several with commas or repeated.  [default: the table's]"
+    "Use these data sets, or .npz, .npy or .parquet files; separate names by commas, or repeat the option.  "
+    "[default: the table's]"
 )
-METHODS_HELP = "Such as SDR,AL, or my_module:MyHasher for a hasher of yours.  [default: the table's]"
+METHODS_HELP = "Compare these methods, such as SDR,AL or my_module:MyHasher (your own).  [default: the table's]"
 PROTOCOL_HELP = (
-    "How samples are drawn: own (the file's split), 120, 500, 100, knn, digits, all-rows, unseen-120, unseen-500, "
-    "unseen-100 or unseen-digits.  [default: own if a file has a split, else the table's]"
+    "Draw samples by this protocol: own (the file's split), 120, 500, 100, knn, digits, all-rows, unseen-120, "
+    "unseen-500, unseen-100 or unseen-digits.  [default: own if a file has a split, else the table's]"
 )
 DRAWS_HELP = (
-    "Runs of each cell. The number of a draw is the seed of the method and of the samples that the protocol draws; "
-    "own draws none, so all its draws learn from the same rows."
+    "Run each cell this often. The number of a draw is the seed of the method and of the samples that the protocol "
+    "draws; own draws none, so all its draws learn from the same rows."
 )
 METRIC_HELP = (
-    "map, map@K, p@N (of the first N) or precision-radius (within 2 bits; precision@2 in a CSV), repeatable, the most "
-    "important first.  [default: the table's]"
+    "Show this metric: map, map@K, p@N (of the first N) or precision-radius (within 2 bits; precision@2 in a CSV). "
+    "Repeat it for more, the most important first.  [default: the table's]"
 )
 DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 
@@ -53,21 +54,23 @@ DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 @click.argument("data", nargs=-1, metavar="[DATA]...")
 @click.option("--dataset", "datasets", multiple=True, metavar="NAMES", help=DATASETS_HELP)
 @click.option("--methods", metavar="NAMES", help=METHODS_HELP)
-@click.option("--bits", metavar="NUMBERS", help="Code lengths, such as 8,16.  [default: the table's]")
+@click.option("--bits", metavar="NUMBERS", help="Learn codes of these lengths, such as 8,16.  [default: the table's]")
 @click.option("--protocol", metavar="NAME", help=PROTOCOL_HELP)
 @click.option(
-    "--train-per-class", metavar="N|all", help="Labels to learn from in each class.  [default: the protocol's]"
+    "--train-per-class", metavar="N|all", help="Learn from this many samples of each class.  [default: the protocol's]"
 )
-@click.option("--queries", type=click.IntRange(1), help="At most this many queries in all, drawn at random.")
+@click.option("--queries", type=click.IntRange(1), help="Ask at most this many queries in all, drawn at random.")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help=METRIC_HELP)
 @click.option("--draws", type=click.IntRange(1, 1000), default=3, help=DRAWS_HELP)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default="results",
-    help="Folder for the results; what it holds already is not run again.",
+    help="Store results in this folder; what it holds already is not run again.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Processes at a time; one uses all cores.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, help="Run this many processes at a time; one uses all cores."
+)
 @options.json_option
 @options.quiet_option
 def bench_command(
