@@ -132,7 +132,7 @@ def test_missing_cells_are_listed_with_the_reason(cells: list[dict[str, Any]]) -
     records = {Cell(**{name: cell["cell"][name] for name in Cell.__dataclass_fields__}): cell for cell in cells}
     pairs = [("BRE", 8), ("BRE", 16), ("KSH", 8), ("AL", 8)]
     keys = tuple(Cell("inference", "mnist", method, n_bits, 0) for method, n_bits in pairs)
-    failures = {keys[2]: Failure("MemoryError: <too much>", "", Path("8-0.error.json"))}
+    failures = {keys[2]: Failure("MemoryError: <too much>", Path("8-0.error.json"))}
     requests = synthetic.results(cells).requests
     results = Results(Path("/somewhere/private/my results"), records, keys, failures, requests)
     text = results_page(results, paper_value=synthetic.paper_value)

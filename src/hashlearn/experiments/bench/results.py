@@ -66,10 +66,9 @@ Requests = dict[tuple[str, str], Request]  # by table and data set
 
 @dataclass(frozen=True)
 class Failure:
-    """How a cell failed: the error in one line, the traceback if there is one, and the file that holds both."""
+    """How a cell failed: the error in one line, and the file that also holds the traceback."""
 
     error: str
-    traceback: str
     path: Path
 
 
@@ -208,8 +207,7 @@ def _record(path: Path, cell: Cell, key: str) -> dict[str, Any]:
 def _failure(path: Path) -> Failure | None:
     """The last error of a cell; None if it has none that can be read."""
     try:
-        held = _read(path)
-        return Failure(str(held["error"]), str(held["traceback"]), path)
+        return Failure(str(_read(path)["error"]), path)
     except (ResultError, KeyError):
         return None
 
