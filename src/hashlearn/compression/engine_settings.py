@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hashlearn.compression.result import Compression
-from hashlearn.compression.searcher import RESCORING
+from hashlearn.compression.vector_index import RESCORING
 
 MOST_HNSW_CANDIDATES = 1000  # pgvector's limit on hnsw.ef_search
 _POSTGRES_OPERATORS = {"cosine": "<=>", "euclidean": "<->"}
