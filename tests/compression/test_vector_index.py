@@ -21,7 +21,8 @@ NAMES = np.array([f"digit {number}" for number in range(len(X))], object)
 
 @pytest.fixture(scope="module", params=["hamming", "asymmetric"])
 def plan(request: pytest.FixtureRequest) -> Compression:
-    return compress(X, recall=0.9, families=["itq"], mode=request.param)
+    made: Compression = compress(X, recall=0.9, families=["itq"], mode=request.param)
+    return made
 
 
 def expected(plan: Compression, rows: np.ndarray, ids: np.ndarray, queries: np.ndarray, k: int) -> Any:
@@ -114,6 +115,5 @@ def test_codes_alone(tmp_path: Path) -> None:
     index = plan.index(X, ids=NAMES)
     index.save(tmp_path / "codes.index")
     assert not HammingIndex.load(tmp_path / "codes.index").has_vectors
-    assert (
-        plan.load_index(tmp_path / "codes.index").search(X[:3]).indices.tolist() == index.search(X[:3]).indices.tolist()
-    )
+    found = plan.load_index(tmp_path / "codes.index").search(X[:3])
+    assert found.indices.tolist() == index.search(X[:3]).indices.tolist()
