@@ -107,7 +107,8 @@ def _search(scan: Scan, margins: FloatArray, k: int, span: slice) -> tuple[RowAr
     k = min(k, min(scan.n, span.stop * ITEMS_PER_BLOCK) - span.start * ITEMS_PER_BLOCK)
     rows, scores = np.empty((len(margins), k), np.int64), np.empty((len(margins), k))
     bounds = (signs, masks, highest, 2.0 * steps[:, 0], SLACK * n_bits)
-    _scan(scan.codes, scan.blocks, span.start, span.stop, *bounds, _tables(margins), rows, scores)
+    in_bytes = scan.blocks.view(np.uint8).reshape(*scan.blocks.shape, 8)
+    _scan(scan.n, scan.blocks, in_bytes, span.start, span.stop, *bounds, _tables(margins), rows, scores)
     return rows, scores
 
 
@@ -130,14 +131,13 @@ def _tables(margins):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _scan(  # type: ignore[no-untyped-def]
-    codes, blocks, first_block, last_block, signs, masks, highest, per_step, slack, tables, rows, scores
+    n, blocks, in_bytes, first_block, last_block, signs, masks, highest, per_step, slack, tables, rows, scores
 ):
     """While we scan, rows and scores of a query are a heap: worst item first. The first k scored items make it.
 
     Rows come in ascending order, so an item with the score of the worst one stays out. An item that loses ``limits``
     steps or more scores no higher than the worst one.
     """
-    n, n_bytes = codes.shape
     n_queries, k = rows.shape
     losses = np.empty(ITEMS_PER_BLOCK, np.uint32)
     kept = np.zeros(n_queries, np.int64)
@@ -157,9 +157,9 @@ def _scan(  # type: ignore[no-untyped-def]
                 for j in range(start, stop):
                     if losses[j] >= limits[i]:
                         continue
-                    score = tables[i, 0, codes[first + j, 0]]
-                    for byte in range(1, n_bytes):
-                        score += tables[i, byte, codes[first + j, byte]]
+                    score = 0.0
+                    for byte in range(tables.shape[1]):
+                        score += tables[i, byte, in_bytes[b, byte // 8, j, byte % 8]]
                     if kept[i] < k:
                         scores[i, kept[i]], rows[i, kept[i]] = score, first + j
                         kept[i] += 1

@@ -282,7 +282,7 @@ class HammingIndex:
             codes = np.zeros((0, self._about.n_bytes), np.uint8)
             places = np.zeros((0, int(self._vectors is not None)), np.int64)
             empty = Table(empty_ids(self.id_type or INTEGER), codes, places)
-            self._parts = [Table(*map(np.concatenate, zip(empty, *self._parts, strict=True)))]
+            self._parts = [Table(*(np.concatenate(columns) for columns in zip(empty, *self._parts, strict=True)))]
         return self._parts[0]
 
     def _put(self, codes: Any, ids: Any, vectors: Any, *, replace: bool) -> IdArray:

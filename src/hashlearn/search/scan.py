@@ -31,7 +31,7 @@ class Scan:
     """Codes in a form that can be searched. Words of one position are stored together, block by block."""
 
     def __init__(self, codes: ByteArray, n_bits: int) -> None:
-        self.n, self.n_bits, self.codes = len(codes), n_bits, codes
+        self.n, self.n_bits = len(codes), n_bits
         words = codes.view(np.uint64) if codes.shape[1] % 8 == 0 else as_words(codes)
         n_whole, rest = divmod(self.n, ITEMS_PER_BLOCK)
         self.blocks = np.zeros((n_whole + (rest > 0), words.shape[1], ITEMS_PER_BLOCK), np.uint64)
