@@ -117,3 +117,13 @@ def test_codes_alone(tmp_path: Path) -> None:
     assert not HammingIndex.load(tmp_path / "codes.index").has_vectors
     found = plan.load_index(tmp_path / "codes.index").search(X[:3])
     assert found.indices.tolist() == index.search(X[:3]).indices.tolist()
+
+
+def test_an_index_that_was_emptied_takes_rows_again(plan: Compression, tmp_path: Path) -> None:
+    index = plan.index(X[:20])
+    assert index.remove(index.ids) == 20
+    assert (index.count(), len(index.ids)) == (0, 0)
+    index.save(tmp_path / "empty.index")
+    for there in (index, plan.load_index(tmp_path / "empty.index")):
+        assert there.add(X[:3]).tolist() == [20, 21, 22]
+        assert there.search(X[:1], k=1).indices.tolist() == [[20]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import threading
@@ -86,27 +85,14 @@ class HammingIndex:
     """
 
     def __init__(self, n_bits: int, model: str | None = None) -> None:
-        self._about = About(n_bits, model=model)
+        about = About(n_bits, model=model)
+        self.n_bits, self.model = about.n_bits, about.model
+        self.id_type: str | None = None  # "int64" or "string", that of the first ids
         self._next_id = 0  # larger than every integer that was ever an id
         self._parts: list[Table] = []  # with ascending ids, joined when they are read
         self._vectors: Vectors | None = None
         self._scan: Scan | None = None  # of all codes; None after a change
         self._lock = threading.Lock()
-
-    @property
-    def n_bits(self) -> int:
-        """The length of a code."""
-        return self._about.n_bits
-
-    @property
-    def model(self) -> str | None:
-        """The digest of the hasher that makes the codes, if it is known."""
-        return self._about.model
-
-    @property
-    def id_type(self) -> str | None:
-        """ "int64" or "string", the kind of the first ids; None before."""
-        return self._about.id_type
 
     @property
     def has_vectors(self) -> bool:
@@ -229,7 +215,8 @@ class HammingIndex:
             if ids.dtype.kind == "O":
                 ids = np.frombuffer(json.dumps(ids.tolist(), ensure_ascii=False).encode(), np.uint8)
             arrays |= {"ids": plain(ids, "ids"), "codes": table.codes}
-            write_container(path, FILE, {"about": self._about.to_json(), "next_id": self._next_id}, arrays)
+            about = About(self.n_bits, self.id_type, self.model)
+            write_container(path, FILE, {"about": about.to_json(), "next_id": self._next_id}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: str | None = None) -> HammingIndex:
@@ -241,8 +228,8 @@ class HammingIndex:
         description, arrays, *_ = read_container(path, FILE)
         try:
             about = About.from_json(description["about"])
-            index, ids = cls(about.n_bits), arrays["ids"]
-            index._about = about
+            index, ids = cls(about.n_bits, about.model), arrays["ids"]
+            index.id_type = about.id_type
             ids = json.loads(ids.tobytes()) if about.id_type == TEXT else ids
             index.add(arrays["codes"], ids, arrays.get("vectors"))
             index._next_id = max(index._next_id, whole_number(description["next_id"], "next_id", least=0, most=2**63))
@@ -279,7 +266,7 @@ class HammingIndex:
     def _table(self) -> Table:
         """All rows."""
         if len(self._parts) != 1:
-            codes = np.zeros((0, self._about.n_bytes), np.uint8)
+            codes = np.zeros((0, -(-self.n_bits // 8)), np.uint8)
             places = np.zeros((0, int(self._vectors is not None)), np.int64)
             empty = Table(empty_ids(self.id_type or INTEGER), codes, places)
             self._parts = [Table(*(np.concatenate(columns) for columns in zip(empty, *self._parts, strict=True)))]
@@ -306,9 +293,9 @@ class HammingIndex:
             if len(self) and new.ids[0] <= self._parts[-1].ids[-1]:
                 self._parts = [self._merged(self._table(), new, replace)]
             else:
-                self._parts.append(new)
+                self._parts = [*self._parts, new] if len(self) else [new]
             self._scan, self._vectors = None, joined
-            self._about = dataclasses.replace(self._about, id_type=type_of(ids))
+            self.id_type = type_of(ids)
             if self.id_type == INTEGER:
                 self._next_id = max(self._next_id, int(new.ids[-1]) + 1)
             self._forget_vectors()
