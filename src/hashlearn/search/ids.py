@@ -157,33 +157,23 @@ def _of_one_kind(ids: Any) -> IdArray:
 
 
 def _from_values(values: Any) -> IdArray:
-    kinds = {kind: _type_of_ids(kind) for kind in set(map(type, values))}
-    if not kinds or {*kinds.values()} == {TEXT}:
-        texts = (
-            list(values)
-            if [*kinds] == [str]
-            else [str.__str__(item) if isinstance(item, str) else str(item) for item in values]
-        )
+    kinds = set(map(type, values))
+    if kinds and bool not in kinds and all(issubclass(kind, int | np.integer) for kind in kinds):
+        return _as_int64([int(item) for item in values], min(values), max(values))
+    if all(issubclass(kind, str | uuid.UUID) for kind in kinds):
+        texts = list(values) if kinds == {str} else [str.__str__(v) if isinstance(v, str) else str(v) for v in values]
         _require_usable(texts)
         return as_objects(texts)
-    if {*kinds.values()} == {INTEGER}:
-        return _as_int64([int(item) for item in values], min(values), max(values))
     for place, item in enumerate(values):
         if item is None:
             raise ValueError(f"ids must not be missing, got None at place {place}")
-        if kinds[type(item)] is None:
+        if not isinstance(item, int | str | uuid.UUID | np.integer) or isinstance(item, bool):
             kind = type(item).__name__
             raise TypeError(f"ids must be integers or text, got {kind} at place {place}{_remedy(item)}")
-    place = next(place for place, item in enumerate(values) if kinds[type(item)] != kinds[type(values[0])])
+    of_text = isinstance(values[0], str | uuid.UUID)
+    place = next(place for place, item in enumerate(values) if isinstance(item, str | uuid.UUID) != of_text)
     first, other = type(values[0]).__name__, type(values[place]).__name__
     raise TypeError(f"ids must be all of one kind, got {first} at place 0 and {other} at place {place}")
-
-
-def _type_of_ids(kind: type) -> str | None:
-    """What ids of this class of Python are; None if they are refused."""
-    if issubclass(kind, int | np.integer) and kind is not bool:
-        return INTEGER
-    return TEXT if issubclass(kind, str | uuid.UUID) else None
 
 
 def _as_int64(values: Any, least: Any, largest: Any) -> NDArray[np.int64]:
