@@ -11,7 +11,6 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import one_line, refusals, refuse
 from hashlearn.cli.places import shown_place, store_at, store_opened
-from hashlearn.core.container import PersistenceError, has_kind
 from hashlearn.core.progress import ProgressBar
 
 
@@ -27,6 +26,7 @@ def describe_command(place: str, table: str | None, columns: str | None, bar: Pr
     A model: class and changed parameters, what it was learned from, size, digest, and its promise if hashlearn compress
     made it. Codes, an index or a store: which model made them.
     """
+    from hashlearn.core.container import PersistenceError, has_kind
     from hashlearn.files import describe_codes
     from hashlearn.search import HammingIndex
     from hashlearn.search.index import FILE
