@@ -21,10 +21,8 @@ from hashlearn.core.atomic_files import output_place
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.distributed.executors import connected, one_core, share
 from hashlearn.distributed.row_blocks import has_no_rows, list_files
-from hashlearn.files import encode_file, open_rows
-from hashlearn.files.code_files import is_whole, read_origin
-from hashlearn.files.encoding import require_columns, work_digest
-from hashlearn.files.shards import discard_shards
+from hashlearn.files import describe_codes, encode_file, open_rows
+from hashlearn.files.encoding import discard_shards, require_columns
 from hashlearn.persistence.values import fingerprint
 
 
@@ -101,13 +99,8 @@ def _encode_on_one_core(*job: Any) -> bool:
 def _encode_one(hasher: Any, identity: str, file: str, place: str, first_id: int, batch_rows: int | None) -> bool:
     """Whether the codes of the file were complete before."""
     source, output = open_rows(file, names=_names(hasher)), Path(place)
-    origin = read_origin(output)
-    might_be = origin is not None and origin.first_id == first_id and is_whole(output)
-    if origin is not None and might_be and origin.work_sha256 == work_digest(hasher, source, identity):
-        discard_shards(output)  # of another input, cut short
-        return True
-    encode_file(hasher, source, output, batch_rows=batch_rows, identity=identity, first_id=first_id, origin=file)
-    return False
+    done = encode_file(hasher, source, output, batch_rows=batch_rows, identity=identity, first_id=first_id, input=file)
+    return done.resumed_rows == done.rows
 
 
 def _light(hasher: Any) -> Any:
@@ -123,15 +116,23 @@ def _names(hasher: Any) -> list[str] | None:
     return None if names is None else list(names)
 
 
+def _input_of(output: Path) -> str | None:
+    """The path of the rows that a file has the codes of; None if it does not say."""
+    try:
+        return describe_codes(output).input
+    except (OSError, ValueError):
+        return None
+
+
 def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
     """Remove codes of inputs that are gone; refuse a folder with codes of other inputs."""
     names = {place.name for place in targets}
     stale: list[Path] = []
     other: list[Path] = []
     for output in sorted(folder.glob("*.parquet")):
-        origin = None if output.name in names else read_origin(output)
-        if origin is not None:
-            gone = not os.path.exists(origin.input) or has_no_rows(Path(origin.input))
+        source = None if output.name in names else _input_of(output)
+        if source is not None:
+            gone = not os.path.exists(source) or has_no_rows(Path(source))
             (stale if gone else other).append(output)
     if other:
         listed = ", ".join(output.name for output in other[:5])

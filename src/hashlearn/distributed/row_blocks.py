@@ -23,7 +23,7 @@ from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.core.packages import require
 from hashlearn.core.rows import require_finite
 from hashlearn.files import open_rows
-from hashlearn.files.rows import described, require_matrix
+from hashlearn.files.numpy_files import described, require_matrix
 
 BLOCK_BYTES = 2**26  # of float32 features, unless chunk_rows says otherwise
 FILES = (".parquet", ".npy")

@@ -79,9 +79,7 @@ def codes_and_ids(
             return codes, np.arange(len(codes))
         with read_codes(file, fields=[]) as reader:
             about = _described(reader.schema)
-            require_same_model(
-                about.model, model, f"{file}:", stored_name=about.model_name or None, model_name=model_name
-            )
+            require_same_model(about.model, model, f"{file}:", stored_name=about.model_name, model_name=model_name)
             if about.n_bits != n_bits:
                 raise ValueError(f"these are codes of {about.n_bits} bits, the model makes {n_bits}")
             codes, ids, _ = from_arrow(reader.read_all())
@@ -127,7 +125,7 @@ def write_parquet(
         for group in rebatched(codes, GROUP_ROWS):
             ids: Any = np.arange(first_id, first_id + len(group))
             first_id += len(group)
-            extra = next(tables, None) if columns.extra else None
+            extra: Any = next(tables, None)
             if columns.extra and (extra is None or extra.num_rows != len(group)):
                 raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
             if columns.id is not None:
@@ -143,7 +141,9 @@ def _described(schema: Any, rows: int = 0) -> CodesFile:
     about = about_codes(schema)
     try:
         origin = json.loads(schema.metadata[ORIGIN])
-        known = {name: origin[name] for name in ("model_name", "input", "work_sha256") if isinstance(origin[name], str)}
+        parts = {name: origin[name] for name in ("model_name", "input", "work_sha256")}
+        known = {name: part for name, part in parts.items() if part and isinstance(part, str)}
     except (KeyError, TypeError, ValueError, RecursionError):
         known = {}
-    return CodesFile(rows, about.n_bits, about.model, id_type=str(about.id_type), fields=tuple(about.fields or ()), **known)
+    fields = tuple(about.fields or ())
+    return CodesFile(rows, about.n_bits, about.model, id_type=str(about.id_type), fields=fields, **known)

@@ -19,6 +19,7 @@ import os
 import re
 import secrets
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,11 +145,6 @@ def encode_file(
     return _result(path, work, resumed, digest)
 
 
-def work_digest(hasher: Any, source: RowSource, identity: str = "", first_id: int = 0, model_name: str = "") -> str:
-    """`Encoded.work_sha256` without encoding: rows, ids and kept columns are read and hashed."""
-    return _Work(hasher, source, identity, first_id, model_name).total()
-
-
 def discard_shards(output: Path) -> None:
     """Remove the shards that a killed process left."""
     folder = _shard_folder(output)
@@ -209,13 +205,6 @@ class _Work:
                 digest.update(batch.serialize())
         return digest.hexdigest()
 
-    def total(self) -> str:
-        """The digest of everything, from the file."""
-        rows = ""
-        for _, rows in self.batches(_batch_size(self.source, None)):
-            pass
-        return self.digest(rows)
-
 
 class _Shard(NamedTuple):
     path: Path  # its name is the digest of the hasher and of all rows up to the last of this batch
@@ -274,8 +263,10 @@ def _finished_digest(path: Path, work: _Work) -> str | None:
         about = describe_codes(path)
     except (OSError, ValueError):
         return None
-    might_be = about.work_sha256 and (about.rows, about.model) == (work.source.n_rows, work.model) and is_whole(path)
-    return about.work_sha256 if might_be and about.work_sha256 == work.total() else None
+    if not about.work_sha256 or (about.rows, about.model) != (work.source.n_rows, work.model) or not is_whole(path):
+        return None
+    digests = (digest for _, digest in work.batches(_batch_size(work.source, None)))
+    return about.work_sha256 if about.work_sha256 == work.digest(deque(digests, maxlen=1).pop()) else None
 
 
 def _result(path: Path, work: _Work, resumed: int, digest: str) -> Encoded:

@@ -10,6 +10,7 @@ dates and times stay text.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -32,6 +33,7 @@ GROUP_ROWS = 65_536  # read at a time; also the row groups of a Parquet file of 
 PICKED_NUMBERS = 4_000_000  # read at a time where only some rows are needed
 PURPOSE = "reading Parquet and CSV files"
 WHOLE = r"^(0|[1-9][0-9]{0,18})$"
+NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*|nan|[-+]?inf", re.IGNORECASE)
 
 
 class TableRows(RowSource):
@@ -129,13 +131,11 @@ class ParquetRows(TableRows):
         self._file = _opened(path)
         schema = self._file.schema_arrow
         columns = choose_columns(schema, part, file=str(path), **choice)
-        kind, width = schema.field(columns.features[0]).type, None
-        if _is_list(kind):
-            width = getattr(kind, "list_size", 0)
+        width = None
+        if _is_list(schema.field(columns.features[0]).type):
             with reading(str(path)):
-                for batch in self._file.iter_batches(1, columns=columns.features) if width == 0 else ():
-                    width = len(batch.columns[0].flatten())
-                    break
+                firsts = self._file.iter_batches(1, columns=columns.features)
+                width = next((len(first.columns[0].flatten()) for first in firsts), 0)
         super().__init__(path, part, columns, self._file.metadata.num_rows, width)
 
     def extra_columns(self, size: int) -> Iterator[Any]:
@@ -207,14 +207,14 @@ def choose_columns(
             raise ValueError(f"{file}: column {name!r} cannot be kept under this name, which codes and ids have")
     features: list[str] | None = None
     if part is not None:
-        features = _named(part, there, file)
+        features = _named(part, there)
     elif names is not None and set(names) <= set(there):
         features = list(names)
     ids = None
     if isinstance(id_column, str):
         _require_columns([id_column], there, file)
         if id_column in keep:
-            raise ValueError(f"{file}: column {id_column!r} is the id column, so it is kept already; leave it out of keep")
+            raise ValueError(f"{file}: column {id_column!r} is the id column; leave it out of keep")
         if not _can_be_id(schema.field(id_column).type):
             raise ValueError(f"{file}: column {id_column!r} cannot hold ids, which are integers, text or UUIDs")
         ids = id_column
@@ -228,8 +228,7 @@ def choose_columns(
     if not features:
         raise ValueError(f"{file}: has no columns of features beside {few(there)}")
     odd = [name for name in features if not _is_number(schema.field(name).type)]
-    is_list = len(features) == 1 and _is_list(schema.field(features[0]).type)
-    if odd and not is_list:
+    if odd and not (len(features) == 1 and _is_list(schema.field(odd[0]).type)):
         raise ValueError(
             f"{file}: features are columns of numbers or one column of lists of numbers, but {few(odd)} is neither; "
             f"name the columns to take, as {file}::a,b,c"
@@ -244,7 +243,7 @@ def column_names(path: Path) -> list[str]:
         return list(_opened(path).schema_arrow.names)
     with reading(str(path), "CSV"):
         names = list(_csv_batches(path, [], {}).schema.names)
-    if all(map(_is_written_as_number, names)):
+    if all(map(NUMBER.fullmatch, names)):
         raise ValueError(f"{path}: its first line must name the columns, got numbers: {few(names)}")
     return names
 
@@ -254,7 +253,7 @@ def label_columns(path: Path, part: str | None) -> NDArray[Any]:
     names, is_csv = column_names(path), path.suffix.lower() == ".csv"
     if part is None and len(names) != 1:
         raise ValueError(f"{path}: has {len(names)} columns ({few(names)}); say which one, as {path}::NAME")
-    chosen = names if part is None else _named(part, names, str(path))
+    chosen = names if part is None else _named(part, names)
     _require_columns(chosen, names, str(path))
     with reading(str(path), "CSV" if is_csv else "Parquet"):
         table = _csv_table(path, chosen, None) if is_csv else _opened(path).read(columns=chosen)
@@ -271,11 +270,9 @@ def few(names: Sequence[str]) -> str:
     return (", ".join(names[:20]) or "nothing") + (f", and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-def _named(part: str, names: list[str], file: str) -> list[str]:
+def _named(part: str, names: list[str]) -> list[str]:
     """Names with commas between them, or one name that contains commas."""
-    chosen = [part] if part in names else part.split(",")
-    _require_columns(chosen, names, file)
-    return chosen
+    return [part] if part in names else part.split(",")
 
 
 def _require_columns(chosen: Sequence[str], names: list[str], file: str) -> None:
@@ -305,14 +302,6 @@ def _can_be_id(kind: Any) -> bool:
     arrow = require("pyarrow", "parquet", PURPOSE)
     is_uuid = kind == arrow.binary(16) or isinstance(kind, arrow.UuidType)
     return is_uuid or arrow.types.is_null(kind) or field_type(kind) in ("integer", "text")
-
-
-def _is_written_as_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _opened(path: Path) -> Any:
