@@ -3,7 +3,7 @@
 The layout is that of ``hashlearn encode``. Ids are those of the files (`hashlearn.files.open_rows`); in files without
 ids an id is the row's number in the whole data set. Ids that occur in two files are not noticed. A file that was cut
 short goes on where it stopped (`hashlearn.files`). The metadata of each output hold the path of its input and one
-digest of hasher and rows. An output is left as it is only if it is whole and that digest is still right.
+digest of hasher and rows: `hashlearn.files.encode_file` leaves an output as it is if it is whole and that digest right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-from collections.abc import Iterable
+from collections.abc import Collection
 from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,12 +65,11 @@ def encode(
     targets = [folder / f"{file.stem}.parquet" for file in files]
     if len(set(targets)) < len(targets):
         raise ValueError("files of equal names in different folders would overwrite each other's codes")
-    for place in targets:
-        output_place(place)
     model = _light(hashlearn.load(hasher) if isinstance(hasher, str | os.PathLike) else hasher)
     identity = fingerprint(model) or hashlib.sha256(pickle.dumps(model)).hexdigest()
     first, jobs, first_id = None, [], 0
     for file, place in zip(files, targets, strict=True):
+        output_place(place)
         source = open_rows(file, names=_names(model))
         require_columns(model, source, first)
         first = source if first is None or first.names is None else first
@@ -96,9 +95,9 @@ def _encode_on_one_core(*job: Any) -> bool:
         return _encode_one(*job)
 
 
-def _encode_one(hasher: Any, identity: str, file: str, place: str, first_id: int, batch_rows: int | None) -> bool:
+def _encode_one(hasher: Any, identity: str, file: str, output: str, first_id: int, batch_rows: int | None) -> bool:
     """Whether the codes of the file were complete before."""
-    source, output = open_rows(file, names=_names(hasher)), Path(place)
+    source = open_rows(file, names=_names(hasher))
     done = encode_file(hasher, source, output, batch_rows=batch_rows, identity=identity, first_id=first_id, input=file)
     return done.resumed_rows == done.rows
 
@@ -124,25 +123,19 @@ def _input_of(output: Path) -> str | None:
         return None
 
 
-def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
+def remove_stale(folder: Path, targets: Collection[Path]) -> None:
     """Remove codes of inputs that are gone; refuse a folder with codes of other inputs."""
-    names = {place.name for place in targets}
-    stale: list[Path] = []
-    other: list[Path] = []
-    for output in sorted(folder.glob("*.parquet")):
-        source = None if output.name in names else _input_of(output)
-        if source is not None:
-            gone = not os.path.exists(source) or has_no_rows(Path(source))
-            (stale if gone else other).append(output)
+    inputs = {output: _input_of(output) for output in sorted(folder.glob("*.parquet")) if output not in targets}
+    known = {output: Path(source) for output, source in inputs.items() if source}
+    other = [output.name for output, source in known.items() if source.exists() and not has_no_rows(source)]
     if other:
-        listed = ", ".join(output.name for output in other[:5])
         raise ValueError(
-            f"{folder}: holds codes that are not of these inputs ({listed}); "
+            f"{folder}: holds codes that are not of these inputs ({', '.join(other[:5])}); "
             "give all inputs in one call, name another folder, or remove these files"
         )
-    for output in stale:
+    for output in known:
         output.unlink()
     for shards in folder.glob(".*.shards"):
         output = folder / shards.name.removeprefix(".").removesuffix(".shards")
-        if output.name not in names:
+        if output not in targets:
             discard_shards(output)
