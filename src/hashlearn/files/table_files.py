@@ -80,7 +80,7 @@ class TableRows(RowSource):
 
     def _between(self, first: int, last: int, size: int) -> Iterator[NDArray[Any]]:
         """Rows ``first`` to ``last`` in arrays of at most ``size`` rows, or of as many as pyarrow reads together."""
-        at, batches = self._batches(first, size)
+        at, batches = self._batches(first, last, size)
         for batch in batches:
             low, high = max(0, first - at), min(batch.num_rows, last - at)
             if low < high:
@@ -120,8 +120,8 @@ class TableRows(RowSource):
         return [(0, self.n_rows)]
 
     @abstractmethod
-    def _batches(self, first: int, size: int) -> tuple[int, Iterable[Any]]:
-        """Batches of the features that begin at row ``first`` or before it, and the row where they begin."""
+    def _batches(self, first: int, last: int, size: int) -> tuple[int, Iterable[Any]]:
+        """Batches of the features with rows ``first`` to ``last`` and perhaps others, and the row where they begin."""
 
 
 class ParquetRows(TableRows):
@@ -148,9 +148,9 @@ class ParquetRows(TableRows):
         groups = map(self._file.metadata.row_group, range(self._file.metadata.num_row_groups))
         return list(pairwise([0, *np.cumsum([group.num_rows for group in groups]).tolist()]))
 
-    def _batches(self, first: int, size: int) -> tuple[int, Iterable[Any]]:
+    def _batches(self, first: int, last: int, size: int) -> tuple[int, Iterable[Any]]:
         parts = self._parts()
-        groups = [group for group, (_, end) in enumerate(parts) if end > first]
+        groups = [group for group, (begin, end) in enumerate(parts) if end > first and begin < last]
         batches = partial(self._file.iter_batches, size, row_groups=groups, columns=self.columns.features)
         return parts[groups[0]][0] if groups else first, _guarded(batches, self.name, "Parquet")
 
@@ -176,7 +176,7 @@ class CsvRows(TableRows):
         """See `RowSource.extra_columns`."""
         return iter(()) if self._extra is None else _tables_of(self._extra.to_batches(), size)
 
-    def _batches(self, first: int, size: int) -> tuple[int, Iterable[Any]]:
+    def _batches(self, first: int, last: int, size: int) -> tuple[int, Iterable[Any]]:
         """Batches from the start, because lines have no fixed length."""
         features, number = self.columns.features, require("pyarrow", "parquet", PURPOSE).float64()
         batches = partial(_csv_batches, self.path, features, dict.fromkeys(features, number))
