@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dask_scale import N_FEATURES, write_rows
-from hashlearn.distributed.distance_codes import Start, begin, propose, unit_factor
+from hashlearn.distributed.distance_codes import begin, propose, unit_factor
 from hashlearn.distributed.executors import OnDask
 from hashlearn.distributed.hash_functions import cross_moments
 from hashlearn.distributed.moments import merged_moments, moments, unit_gram
@@ -98,7 +98,7 @@ def main() -> None:
             "cross_core_seconds_per_gb": sum(executor.map(timed_cross, executor.rows, known.mean)) / gigabytes,
         }
         executor.keep(unit_factor, RANK, known.mean, 1.0, directions)
-        begun = executor.map(begin, executor.factors, Start(np.eye(RANK, N_BITS), np.zeros(N_BITS)))
+        begun = executor.map(begin, executor.factors, np.eye(RANK, N_BITS), np.zeros(N_BITS))
         found |= bit_passes(executor, begun, n)
         found["milliseconds_per_task"] = overhead(client)
     print(json.dumps({name: round(value, 4) for name, value in found.items()}, indent=1))

@@ -195,7 +195,7 @@ def _damage_one(folder: Path, rng: np.random.Generator) -> None:
     elif way == 1:
         path.write_bytes(files[rng.integers(len(files))].read_bytes())  # a whole shard in the place of another
     elif way == 2:
-        (folder / f"{int(rng.integers(12)):010d}").write_bytes(b"" if rng.random() < 0.5 else rng.bytes(52))
+        (folder / rng.bytes(32).hex()).write_bytes(b"" if rng.random() < 0.5 else rng.bytes(52))
     else:
         path.write_bytes(damaged(path.read_bytes(), rng))
 

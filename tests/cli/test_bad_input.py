@@ -100,7 +100,7 @@ def test_parquet_files(folder: Path) -> None:
     encode = ["encode", "model", "-o", "codes.npy"]
     refused(*encode, "words.parquet", words="words.parquet: cannot be read as Parquet")
     refused(*encode, "ragged.parquet", words="the model takes 64")
-    refused("fit", "ragged.parquet", "-o", "new", words="lists of other lengths than 2")
+    refused("fit", "ragged.parquet", "-o", "new", words="has a list of length 1 at row 1, and of 2 at row 0")
     refused(*encode, "lists.parquet::name", words="name is neither")
     refused(*encode, "lists.parquet::nobody", words="has no column 'nobody'; it has name, row")
     refused(*encode, "columns.parquet::pixel 1,pixel 2", words="has 2 feature(s) a row")

@@ -106,7 +106,7 @@ class TestVerify:
         for file, names in (("D", range(64)), ("Q", reversed(range(64)))):
             header = ",".join(f"x{name}" for name in names)
             np.savetxt(f"{file}.csv", np.load(f"{file}.npy"), "%g", ",", header=header, comments="")
-        words = "--queries: Q.csv: its column 0 is 'x63', and in D.csv it is 'x0'"
+        words = "--queries: Q.csv: its rows must have the columns of D.csv in the same order, got 'x63' as column 0"
         refused(*command[:3], "D.csv", "--queries", "Q.csv", words=words)
         without = ["verify", "plain.hashlearn", "--database", "D.npy", "--queries", "Q.npy"]
         refused(*without, words="is a model without a promise; `hashlearn compress` makes one")

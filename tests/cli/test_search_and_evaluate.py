@@ -65,15 +65,15 @@ def test_a_model_without_names_refuses_files_with_columns_in_other_orders(folder
         np.savetxt(
             file, np.column_stack([columns[name] for name in order]), "%g", ",", header=",".join(order), comments=""
         )
-    words = "rows.csv: its column 0 is 'x0', and in queries.csv it is 'x63'; the model has no feature names"
+    words = "rows.csv: its rows must have the columns of queries.csv in the same order, got 'x0' as column 0"
     files = ["--database", "rows.csv", "--queries", "queries.csv"]
     refused("search", "model", *files, words=words)
     refused("evaluate", "model", *files, "--database-labels", "y.npy", "--query-labels", "yq.npy", words=words)
-    words = "queries.csv: its column 0 is 'x63', and in rows.csv it is 'x0'"
+    words = "queries.csv: its rows must have the columns of rows.csv in the same order, got 'x63' as column 0"
     refused("search", "model", *files, "--rescore", "rows.csv", words=words)
-    words = "rows.csv: its column 0 is 'x0', and in queries.csv it is 'x63'"
+    words = "rows.csv: its rows must have the columns of queries.csv in the same order, got 'x0' as column 0"
     refused("search", "model", *files[:2], "--queries", "Q.npy", "--rescore", "queries.csv", words=words)
-    words = "queries.csv: its column 0 is 'x63', and in rows.csv it is 'x0'"
+    words = "queries.csv: its rows must have the columns of rows.csv in the same order, got 'x63' as column 0"
     renamed = Path("queries.csv").read_text().replace("x", "y")
     Path("queries.csv").write_text(renamed)
     words = words.replace("x63", "y63")

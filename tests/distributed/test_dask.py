@@ -60,7 +60,9 @@ def test_workers_encode_with_a_network_as_one_process_does(client, rows, tmp_pat
         np.testing.assert_array_equal(codes, hasher.encode(X))
 
 
-def test_a_killed_worker_changes_nothing(client, rows, tmp_path):
+@pytest.mark.parametrize("memory_share", [0.6, 0.0])
+def test_a_killed_worker_changes_nothing(client, rows, tmp_path, monkeypatch, memory_share):
+    monkeypatch.setattr("hashlearn.distributed.executors.MEMORY_SHARE", memory_share)
     X, _ = rows
     alone = distributed.fit(X, solver="sweeps", n_workers=0, **OPTIONS)
     files, killed = write_files(tmp_path / "rows", X), []

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed
-from hashlearn.files import codes_and_ids
+from hashlearn.files import codes_and_ids, encode_file, open_rows
 from hashlearn.files.code_files import ORIGIN
 from hashlearn.hashers import LSH
 from hashlearn.persistence import fingerprint
@@ -92,7 +92,7 @@ def test_files_with_damaged_metadata_are_made_again(fitted, done, damage):
     _, _, hasher = fitted
     folder, first = done
     table = pq.read_table(first.files[2])
-    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, ORIGIN.encode(): damage}), first.files[2])
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, ORIGIN: damage}), first.files[2])
     assert encoded(hasher, folder).resumed_files == 2
     assert encoded(hasher, folder).resumed_files == 3
 
@@ -122,9 +122,12 @@ def test_codes_of_other_inputs_are_neither_removed_nor_mixed_with(fitted, done):
         ValueError, match=r"codes: holds codes that are not of these inputs \(part-0\.parquet, part-2\.parquet\)"
     ):
         distributed.encode(hasher, folder / "rows" / "part-1.npy", folder / "codes", n_workers=0)
-    (folder / "codes" / "mine.parquet").write_bytes(b"the user's own")
+    mine = [folder / "codes" / "mine.parquet", folder / "codes" / "encoded.parquet"]
+    mine[0].write_bytes(b"the user's own")
+    encode_file(hasher, open_rows(folder / "rows" / "part-1.npy"), mine[1])
     assert encoded(hasher, folder).resumed_files == 3
-    (folder / "codes" / "mine.parquet").unlink()
+    for path in mine:
+        path.unlink()
     assert sorted(path.name for path in (folder / "codes").iterdir()) == before
 
 
@@ -153,7 +156,8 @@ def test_without_feature_names_all_files_need_the_columns_of_the_first(fitted, t
     other = dict(reversed(columns.items())) if second == "reversed" else {f"b{name}": columns[name] for name in columns}
     pq.write_table(pa.table(other), tmp_path / "rows" / "b.parquet")
     with pytest.raises(
-        ValueError, match=rf"b\.parquet: its column 0 is '{next(iter(other))}', .*a\.parquet it is 'c0'"
+        ValueError,
+        match=rf"b\.parquet: its rows .*a\.parquet in .*, got '{next(iter(other))}' as column 0 .* 'c0'",
     ):
         distributed.encode(hasher, tmp_path / "rows", tmp_path / "codes", n_workers=0)
     assert not list((tmp_path / "codes").iterdir())

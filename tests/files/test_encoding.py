@@ -17,7 +17,6 @@ import pytest
 
 from hashlearn.core.progress import Progress
 from hashlearn.files import CodesFile, codes_and_ids, codes_table, describe_codes, encode_file, encode_rows, open_rows
-from hashlearn.files.encoding import work_digest
 from hashlearn.hashers import LSH
 from hashlearn.persistence import fingerprint
 from hashlearn.search.about import About
@@ -79,7 +78,8 @@ def test_codes_of_another_model_are_refused_with_both_names(hasher: Any) -> None
     assert other is not None
     encode_file(hasher, open_rows("rows.npy"), name, model_name="old.model")
     np.testing.assert_array_equal(codes_and_ids(name, 33, model)[0], hasher.encode(ROWS))
-    assert describe_codes(name) == CodesFile(1000, 33, model, "old.model")
+    work_sha256 = describe_codes(name).work_sha256
+    assert describe_codes(name) == CodesFile(1000, 33, model, "old.model", work_sha256=work_sha256)
     words = rf"^{re.escape(name)}: has codes of model {model[:12]} \(old\.model\), not of {other[:12]} \(new\); encode"
     with pytest.raises(ValueError, match=words):
         codes_and_ids(name, 33, other, "new")
@@ -160,24 +160,53 @@ def test_a_hasher_that_cannot_be_saved_needs_an_identity(hasher: Any) -> None:
 
 def test_the_digest_of_the_work_is_that_of_hasher_and_rows(hasher: Any) -> None:
     source = open_rows("rows.npy")
-    found = {encode_file(hasher, source, "codes.npy", batch_rows=size).work_sha256 for size in (1000, 70)}
-    assert found == {work_digest(hasher, source)}
-    assert work_digest(LSH(n_bits=33, random_state=1).fit(ROWS), source) not in found
+    (digest,) = {encode_file(hasher, source, "codes.npy", batch_rows=size).work_sha256 for size in (1000, 70)}
+    other = LSH(n_bits=33, random_state=1).fit(ROWS)
+    assert encode_file(other, source, "codes.npy").work_sha256 != digest
+    assert encode_file(hasher, source, "codes.npy", first_id=7).work_sha256 != digest
     np.save("rows.npy", ROWS.astype(np.float64))
-    assert work_digest(hasher, open_rows("rows.npy")) not in found
+    assert encode_file(hasher, open_rows("rows.npy"), "codes.npy").work_sha256 != digest
+
+
+def test_a_whole_file_of_the_same_codes_is_left_as_it_is(hasher: Any) -> None:
+    engine("pyarrow")
+
+    def encoded(source: Any, **more: Any) -> tuple[int, bool]:
+        """Resumed rows, and whether the file was written."""
+        before = os.stat("codes.parquet").st_ino
+        done = encode_file(hasher, source, "codes.parquet", **more)
+        assert (done.sha256, done.bytes) == (digest("codes.parquet"), os.path.getsize("codes.parquet"))
+        return done.resumed_rows, os.stat("codes.parquet").st_ino != before
+
+    source = open_rows("rows.npy")
+    whole = encode_file(hasher, source, "codes.parquet")
+    assert encoded(source, batch_rows=70) == (1000, False)
+    data = bytearray(Path("codes.parquet").read_bytes())
+    data[data.index(hasher.encode(ROWS).tobytes()[:8])] ^= 1
+    Path("codes.parquet").write_bytes(data)
+    assert encoded(source) == (0, True)
+    assert digest("codes.parquet") == whole.sha256
+    for change in ({"first_id": 5}, {"model_name": "other"}):
+        assert encoded(source, **change) == (0, True)
+    assert encoded(source) == (0, True)
+    np.save("rows.npy", -ROWS)
+    assert encoded(open_rows("rows.npy")) == (0, True)
+    np.testing.assert_array_equal(codes_and_ids("codes.parquet", 33)[0], hasher.encode(-ROWS))
 
 
 def test_damaged_shards_are_made_again(hasher: Any) -> None:
     expected = encode_file(hasher, open_rows("rows.npy"), "whole.npy").sha256
     stopped_halfway(hasher)
-    damaged, cut, gone = (Path(f".codes.npy.shards/{shard:010d}") for shard in (1, 4, 7))
+    shards = sorted(Path(".codes.npy.shards").iterdir())
+    damaged, cut, gone, other = (shards[place] for place in (1, 4, 7, 8))
     data = bytearray(damaged.read_bytes())
     data[3] ^= 1
     damaged.write_bytes(data)
     cut.write_bytes(cut.read_bytes()[:-1])
     gone.unlink()
+    other.write_bytes(shards[0].read_bytes())
     done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
-    assert (done.resumed_rows, done.sha256) == (350, expected)
+    assert (done.resumed_rows, done.sha256) == (300, expected)
 
 
 def test_two_at_once_mix_nothing_and_foreign_files_stay(hasher: Any) -> None:

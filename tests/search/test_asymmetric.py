@@ -134,11 +134,11 @@ def test_signs_of_margins_are_the_codes() -> None:
 @pytest.mark.parametrize("n_queries", [1, 3, 33])
 def test_threads_do_not_change_a_result(n_queries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One query is spread over spans of codes, many queries are spread over threads."""
-    monkeypatch.setattr(asymmetric, "ITEMS_PER_SPAN", 50)
-    codes, margins = random_codes(300, 20), np.random.default_rng(0).integers(-2, 3, (n_queries, 20))
+    monkeypatch.setattr(asymmetric, "BLOCKS_PER_SPAN", 1)
+    codes, margins = random_codes(9000, 20), np.random.default_rng(0).integers(-2, 3, (n_queries, 20))
     for threads in ("1", "2", "3", "7"):
         monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
-        for k in (5, 120, 300):
+        for k in (5, 900, 9000):
             check(margins, codes, k)
     assert asymmetric_search(margins[:0], codes, 5).indices.shape == (0, 5)
 

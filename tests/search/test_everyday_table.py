@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hashlearn.search import HammingIndex
@@ -56,6 +57,7 @@ class Index:
         self.index = HammingIndex.load(path, model=model) if path.exists() else HammingIndex(n_bits, model=model)
         self.add, self.upsert = self.index.add, self.index.upsert
         self.count, self.search = self.index.count, self.index.search
+        self.search_rescored = self.index.search_rescored
 
     def remove(self, ids: Any = None, *, where: Any = None) -> int:
         return self.index.remove(where=ids if where is None else where)
@@ -195,6 +197,26 @@ def check_search(cell: Cell) -> None:
         cell.store.upsert(CODES[:1], [7] if cell.kind == "string" else ["7"], *_no_values(cell))
 
 
+def check_rescore(cell: Cell) -> None:
+    """Vectors in an array, whose rows are in another order than those of the store."""
+    cell.fill()
+    vectors = np.random.default_rng(0).standard_normal((45, 3))
+    queries, names = vectors[40:], cell.ids[::-1]
+    settings: dict[str, Any] = {"database_vectors": vectors[:40], "ids": names, "metric": "dot"}
+    for depth, where in ((12, None), (100, None), (3, cell.ids[:4])):
+        found = cell.store.search_rescored(QUERIES, queries, 3, depth=depth, where=where, **settings)
+        near = cell.store.search(QUERIES, min(depth, 40), where=where).indices
+        for query, items, best, scores in zip(queries, near, found.indices, found.scores, strict=True):
+            sums = {item: float(sum(query * vectors[names.index(item)])) for item in items.tolist()}
+            expected = sorted(sums, key=lambda item: (-sums[item], item))[:3]
+            assert best.tolist() == expected
+            np.testing.assert_allclose(scores, [sums[item] for item in expected])
+    with pytest.raises(ValueError, match="depth must be an integer of at least 3"):
+        cell.store.search_rescored(QUERIES, queries, 3, depth=2, **settings)
+    with pytest.raises(ValueError, match=r"database_vectors|vector_column"):
+        cell.store.search_rescored(QUERIES, queries, 3, depth=9)
+
+
 def check_reload(cell: Cell) -> None:
     cell.store.close()
     cell.store = cell.open(id_type=cell.kind, fields=FIELDS if cell.has_columns else None, model="a" * 64)
@@ -224,6 +246,7 @@ OPERATIONS = {
     "delete": check_delete,
     "filter": check_filter,
     "search": check_search,
+    "rescore": check_rescore,
     "reload": check_reload,
 }
 CELLS = [(name, kind, operation) for name in NAMES for kind in IDS for operation in OPERATIONS]

@@ -308,7 +308,7 @@ def test_damage_is_refused(tmp_path: Path, id_type: str, kind: str) -> None:
         ({"ids": ["a", "b", "b"]}, "distinct"),
         ({"ids": ["a", "b", None]}, "ids must not be missing"),
         ({"ids": ["a", "b", "c", "d"]}, "is damaged: it has 3 codes and other ids"),
-        ({"ids": [1, 2, 3]}, "ids must be text"),
+        ({"ids": [1, 2, 3]}, "is damaged: it has 3 codes and other ids"),
         ({"ids": {"a": 1}}, "out of bounds"),
         ({"ids": None}, "cannot be loaded"),
     ],

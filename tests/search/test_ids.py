@@ -71,7 +71,7 @@ def test_order_and_rows(id_type: str, share: int, data: Any) -> None:
     ordered = ids[order_of(ids)]
     assert ordered.tolist() == sorted(values)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ids_module, "WANTED_SHARE", share)
+        patch.setattr(ids_module, "DICTIONARY_SHARE", share)
         rows = rows_of(wanted, ordered)
     expected = {item: row for row, item in enumerate(sorted(values))}
     assert rows.tolist() == [expected.get(item, -1) for item in wanted.tolist()]

@@ -179,7 +179,7 @@ def test_codes_that_are_removed_just_before_a_search_are_not_found(kind: str) ->
         def __enter__(self) -> None:
             kept = 0 if kind == "radius" else 2
             if len(index) == 5:
-                index._ids, index._codes = [index._ids[0][:kept]], [index._codes[0][:kept]]
+                index._parts = [index._table().at(np.arange(kept))]
 
         def __exit__(self, *_: object) -> None: ...
 

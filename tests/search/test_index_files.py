@@ -5,6 +5,7 @@ Damage of every kind to such files is tested in tests/persistence, since models 
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import resource
@@ -95,8 +96,13 @@ def test_forged_descriptions_are_refused(
     tmp_path: Path, id_type: str, changes: dict[str, Any], words: str | None
 ) -> None:
     saved(tmp_path / "a", id_type=id_type)
-    forged = rewritten((tmp_path / "a").read_bytes(), lambda header, about, body: about.update(changes))
-    (tmp_path / "a").write_bytes(forged)
+
+    def forge(header: Any, description: Any, body: bytearray) -> None:
+        about = json.loads(description["about"])
+        (description if set(changes) <= set(description) else about).update(changes)
+        description["about"] = json.dumps(about)
+
+    (tmp_path / "a").write_bytes(rewritten((tmp_path / "a").read_bytes(), forge))
     if words is None:  # it is an index, only another one
         assert HammingIndex.load(tmp_path / "a").n_bits == changes["n_bits"]
         return

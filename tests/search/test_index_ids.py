@@ -85,7 +85,7 @@ def test_upsert_and_remove(id_type: str) -> None:
 def test_an_upsert_reaches_the_next_search_and_no_earlier_one() -> None:
     index = HammingIndex(8)
     index.add(random_codes(5, 8))
-    seen = index._codes[0]
+    seen = index._table().codes
     before = seen.copy()
     index.search(before, 1)
     index.upsert(255 - before, np.arange(5))

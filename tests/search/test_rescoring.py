@@ -104,7 +104,7 @@ def test_bad_candidates_are_refused() -> None:
     database = np.eye(4)
     cases = [
         ([[0, 7]], database[:1], database, "candidates name id 7"),
-        ([0, 1], database[:1], database, r"candidates must be .* shape \(1, m\)"),
+        ([0, 1], database[:1], database, r"candidates must be .* shape \(n_queries, m\)"),
         ([[0.0]], database[:1], database, "candidates must be"),
         ([[0]], database[:2], database, "one row for each query"),
         ([[0]], database[:1, :3], database, "as many columns"),

@@ -36,8 +36,8 @@ MUTANTS = [
     Mutant(
         "equal scores of candidates keep the order that they came in",
         "search/rescoring.py",
-        "order = np.lexsort((ranks, -table), axis=1)[:, :k]",
-        'order = np.argsort(-table, axis=1, kind="stable")[:, :k]',
+        "order = np.lexsort((ranks, -scores), axis=1)[:, :k]",
+        'order = np.argsort(-scores, axis=1, kind="stable")[:, :k]',
         RESCORING,
     ),
     Mutant(

@@ -63,17 +63,10 @@ def encode_command(
     notes = []
     if source.columns.id is not None and done.id_column is None:
         notes.append(f"the ids in column {source.columns.id!r} were not kept; write .parquet to keep them")
-    elif done.id_column is None and not number_rows and _has_other_ids(source, features):
+    elif done.id_column is None and not number_rows and "id" in source.columns.unused:
         notes.append("column 'id' holds neither integers nor text nor UUIDs, so ids are row numbers")
     report = {"output": str(output), **done._asdict(), "kept": columns, "notes": notes}
     return report, lines
-
-
-def _has_other_ids(source: Any, features: str) -> bool:
-    """Whether there is a column "id" that is neither used for ids nor as a feature."""
-    from hashlearn.files.opening import has_column
-
-    return "id" not in (source.names or ()) and has_column(features, "id")
 
 
 @click.command("evaluate", short_help="Score the codes: mean average precision, precision within a radius, k-NN.")

@@ -155,8 +155,8 @@ def rows_for(
 
 def rows_like(address: str, source: RowSource) -> Any:
     """Rows of queries, in memory, with the columns of the source."""
+    from hashlearn.core.rows import require_same_columns
     from hashlearn.files import open_rows
-    from hashlearn.files.encoding import require_same_names
 
     with refusals("--queries"):
         queries = open_rows(address, names=source.names)
@@ -164,7 +164,7 @@ def rows_like(address: str, source: RowSource) -> Any:
             raise ValueError(
                 f"{address}: has {queries.n_features} feature(s) a row, {source.name} has {source.n_features}"
             )
-        require_same_names(queries, source)
+        require_same_columns(queries.names, source.names, f"{queries.name}: its rows", source.name)
         return queries.read()
 
 
@@ -204,10 +204,8 @@ def read(source: RowSource, option: str) -> Any:
 
 def ids_of(source: RowSource, option: str, *, distinct: bool = True) -> IdArray:
     """The ids of the rows of a file, or row numbers."""
-    from hashlearn.files import read_ids
-
     with refusals(option):
-        return read_ids(source, distinct=distinct)
+        return source.read_ids(distinct=distinct)
 
 
 def labels_for(address: str | None, source: RowSource) -> NDArray[Any] | None:

@@ -6,7 +6,7 @@ from hashlearn.compression.compress import compress
 from hashlearn.compression.contenders import FAMILIES
 from hashlearn.compression.near_duplicates import NearDuplicates, near_duplicates
 from hashlearn.compression.result import Certificate, Compression, Example, FrontierRow
-from hashlearn.compression.searcher import Searcher
+from hashlearn.compression.vector_index import VectorIndex
 from hashlearn.compression.verification import Verification, verify
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "Example",
     "FrontierRow",
     "NearDuplicates",
-    "Searcher",
+    "VectorIndex",
     "Verification",
     "compress",
     "near_duplicates",

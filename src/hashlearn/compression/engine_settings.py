@@ -7,7 +7,7 @@ ties against the codes, so it holds for every one of these engines that compares
 from __future__ import annotations
 
 from hashlearn.compression.result import Compression
-from hashlearn.compression.searcher import RESCORING
+from hashlearn.compression.vector_index import RESCORING
 from hashlearn.pages.rendering import render
 
 MOST_HNSW_CANDIDATES = 1000  # pgvector's limit on hnsw.ef_search

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 
 from hashlearn.compression.contenders import Contender, asked, found
 from hashlearn.compression.result import Example, FrontierRow
-from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.splitting import Split
 from hashlearn.compression.testing import Claim, Evidence, measured_depth
+from hashlearn.compression.vector_index import VectorIndex
 from hashlearn.metrics import float_neighbors
-from hashlearn.search import worst_ranks
+from hashlearn.search import HammingIndex, worst_ranks
 
 TIMED_QUERIES, EXAMPLES = 200, 6
 SUBSAMPLES = (0.5, 1.0)  # of the database
@@ -47,17 +46,18 @@ def frontier_of(
 
 def _milliseconds(contender: Contender, split: Split, depth: int) -> float:
     """Time of a query, encoding and rescoring included, in a batch on all cores."""
-    searcher = _searcher(contender, split, depth)
+    index = _index(contender, split, depth)
     queries = split.testing[:TIMED_QUERIES]
-    searcher.search(queries[:1], split.k)  # compiles kernels, builds the engine
+    index.search(queries[:1], split.k)  # compiles kernels, prepares the scan
     began = time.perf_counter()
-    searcher.search(queries, split.k)
+    index.search(queries, split.k)
     return 1000.0 * (time.perf_counter() - began) / len(queries)
 
 
-def _searcher(contender: Contender, split: Split, depth: int, keep_floats: bool = True) -> Searcher:
-    settings: dict[str, Any] = {"mode": contender.mode, "metric": split.metric, "codes": contender.codes}
-    return Searcher(contender.hasher, split.database, depth=depth, keep_floats=keep_floats, **settings)
+def _index(contender: Contender, split: Split, depth: int, keep_floats: bool = True) -> VectorIndex:
+    codes = HammingIndex(contender.hasher.n_bits)
+    codes.add(contender.codes, vectors=split.database if keep_floats else None)
+    return VectorIndex(contender.hasher, codes, contender.mode, lambda n_rows: depth, split.metric, keep_floats)
 
 
 def examples_of(winner: Contender, depth: int, keep_floats: bool, split: Split) -> tuple[Example, ...]:
@@ -67,8 +67,7 @@ def examples_of(winner: Contender, depth: int, keep_floats: bool, split: Split) 
     worst = worst[values[worst] < 1.0]
     if not len(worst):
         return ()
-    searcher = _searcher(winner, split, depth, keep_floats)
-    answers = searcher.search(split.testing[worst], split.k).indices
+    answers = _index(winner, split, depth, keep_floats).search(split.testing[worst], split.k).indices
     return tuple(
         Example(
             int(split.testing_rows[place]),

@@ -13,13 +13,14 @@ import numpy as np
 
 from hashlearn.compression.contenders import FAMILIES, MODES
 from hashlearn.compression.promise import LARGEST_CONFIDENCE, TABLE_SHARE, accepts, shared
-from hashlearn.compression.searcher import Searcher
+from hashlearn.compression.vector_index import VectorIndex
 from hashlearn.core.names import require_choice
 from hashlearn.hashers import BaseHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.metrics.recall import METRICS
 from hashlearn.pages.formatting import at_least, percent
-from hashlearn.persistence import PersistenceError, load_with_description, save
+from hashlearn.persistence import PersistenceError, fingerprint, load_with_description, save
+from hashlearn.search import HammingIndex
 
 FLOAT_BYTES = 4  # of each number that a code replaces
 LARGEST_COUNT, LARGEST_REAL = 2**63 - 1, 1e300
@@ -168,12 +169,26 @@ class Compression:
         """The recall that is promised: what was asked for, or less if that could not be shown."""
         return self.certificate.promised
 
-    def index(self, X: Any) -> Searcher:
-        """Encode the rows of a database; the result searches as promised. X must hold the rows that were tested."""
+    def index(self, X: Any, ids: Any = None) -> VectorIndex:
+        """Encode the rows of a database; the result searches as promised, and rows can be added and removed.
+
+        The promise is about the rows that were tested. ``ids`` are integers or text; None numbers the rows from 0.
+        """
+        index = self._index_of(HammingIndex(self.n_bits, model=fingerprint(self.hasher)))
+        index.add(X, ids)
+        return index
+
+    def load_index(self, path: str | PathLike[str]) -> VectorIndex:
+        """Read a file of `VectorIndex.save`. A ValueError: it has codes of another model, or lacks the vectors."""
+        codes = HammingIndex.load(path, model=fingerprint(self.hasher))
+        if codes.n_bits != self.n_bits or (len(codes) and codes.has_vectors != self.certificate.keep_floats):
+            vectors = "" if codes.has_vectors else "out"
+            raise ValueError(f"{fspath(path)!r} is no index of this plan: {codes.n_bits} bits, with{vectors} vectors")
+        return self._index_of(codes)
+
+    def _index_of(self, codes: HammingIndex) -> VectorIndex:
         c = self.certificate
-        return Searcher(
-            self.hasher, X, mode=c.mode, depth=c.depth_for(len(X)), metric=c.metric, keep_floats=c.keep_floats
-        )
+        return VectorIndex(self.hasher, codes, c.mode, c.depth_for, c.metric, c.keep_floats)
 
     def page(self, path: str | PathLike[str], **shown: Any) -> None:
         """Write "Will binary codes hurt my search?", one HTML page.

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add, getitem
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,7 @@ def distance_codes(
     mean = sums / executor.table.n
     scatter = squares - executor.table.n * np.outer(mean, mean)
     start = learned_start(init, sample, mean, scatter, n_bits, rng)
-    codes, products = zip(*executor.map(begin, executor.factors, start), strict=True)
+    codes, products = zip(*executor.map(begin, executor.factors, *start), strict=True)
     rows = BlockRows(executor, list(codes), reduce(add, products), sample, sampled)
     passes = as_passes(solver)
     report = new_report(solver, described(passes, MAX_PASSES))
@@ -89,13 +89,6 @@ def distance_codes(
     executor.close()  # the hash functions need the memory
     report.seconds = time.perf_counter() - began
     return rows.codes, report
-
-
-class Start(NamedTuple):
-    """Bits are 1 where f · projection ≥ offsets, for rows f of the factor."""
-
-    projection: FloatArray  # (rank, n_bits)
-    offsets: FloatArray
 
 
 def unit_factor(
@@ -113,8 +106,8 @@ def factor_moments(factor: NDArray[np.float32]) -> tuple[FloatArray, FloatArray]
 
 def learned_start(
     init: str, sample: FloatArray, mean: FloatArray, scatter: FloatArray, n_bits: int, rng: np.random.Generator
-) -> Start:
-    """From the moments of all rows of the factor and a sample of them.
+) -> tuple[FloatArray, FloatArray]:
+    """A projection (rank, n_bits) and offsets, from the moments of all rows of the factor and a sample of them.
 
     "pca" is signs of the principal components; "itq" (and "auto") rotates them so that signs lose least, the best of
     several rotations by objective (3) on the sample.
@@ -125,15 +118,17 @@ def learned_start(
     if init != "pca":
         target = bqp.LowRank(sample, np.ones(sample.shape[1]))
         projection = projection @ best_rotation((sample - mean) @ projection, target, ROTATIONS, rng)
-    return Start(projection, mean @ projection)
+    return projection, mean @ projection
 
 
-def begin(factor: NDArray[np.float32], start: Start) -> tuple[NDArray[np.uint8], FloatArray]:
-    """The first codes of a block, packed, and [ZᵀZ, ZᵀF]."""
-    width = start.projection.shape[1]
+def begin(
+    factor: NDArray[np.float32], projection: FloatArray, offsets: FloatArray
+) -> tuple[NDArray[np.uint8], FloatArray]:
+    """The first codes of a block, packed, and [ZᵀZ, ZᵀF]. Bits are 1 where f · projection ≥ offsets."""
+    width = projection.shape[1]
     products, packed = np.zeros((width, width + factor.shape[1])), []
     for panel in panels(factor):
-        bits = panel @ start.projection >= start.offsets
+        bits = panel @ projection >= offsets
         z = 2.0 * bits - 1.0
         products += z.T @ np.hstack([z, panel])
         packed.append(np.packbits(bits, axis=1))

@@ -3,7 +3,7 @@
 The layout is that of ``hashlearn encode``. Ids are those of the files (`hashlearn.files.open_rows`); in files without
 ids an id is the row's number in the whole data set. Ids that occur in two files are not noticed. A file that was cut
 short goes on where it stopped (`hashlearn.files`). The metadata of each output hold the path of its input and one
-digest of hasher and rows. An output is left as it is only if it is whole and that digest is still right.
+digest of hasher and rows: `hashlearn.files.encode_file` leaves an output as it is if it is whole and that digest right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-from collections.abc import Iterable
+from collections.abc import Collection
 from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,10 +21,8 @@ from hashlearn.core.atomic_files import output_place
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.distributed.executors import connected, one_core, share
 from hashlearn.distributed.row_blocks import has_no_rows, list_files
-from hashlearn.files import encode_file, open_rows
-from hashlearn.files.code_files import is_whole, read_origin
-from hashlearn.files.encoding import require_columns, work_digest
-from hashlearn.files.shards import discard_shards
+from hashlearn.files import describe_codes, encode_file, open_rows
+from hashlearn.files.encoding import discard_shards, require_columns
 from hashlearn.persistence.values import fingerprint
 
 
@@ -67,12 +65,11 @@ def encode(
     targets = [folder / f"{file.stem}.parquet" for file in files]
     if len(set(targets)) < len(targets):
         raise ValueError("files of equal names in different folders would overwrite each other's codes")
-    for place in targets:
-        output_place(place)
     model = _light(hashlearn.load(hasher) if isinstance(hasher, str | os.PathLike) else hasher)
     identity = fingerprint(model) or hashlib.sha256(pickle.dumps(model)).hexdigest()
     first, jobs, first_id = None, [], 0
     for file, place in zip(files, targets, strict=True):
+        output_place(place)
         source = open_rows(file, names=_names(model))
         require_columns(model, source, first)
         first = source if first is None or first.names is None else first
@@ -98,16 +95,11 @@ def _encode_on_one_core(*job: Any) -> bool:
         return _encode_one(*job)
 
 
-def _encode_one(hasher: Any, identity: str, file: str, place: str, first_id: int, batch_rows: int | None) -> bool:
+def _encode_one(hasher: Any, identity: str, file: str, output: str, first_id: int, batch_rows: int | None) -> bool:
     """Whether the codes of the file were complete before."""
-    source, output = open_rows(file, names=_names(hasher)), Path(place)
-    origin = read_origin(output)
-    might_be = origin is not None and origin.first_id == first_id and is_whole(output)
-    if origin is not None and might_be and origin.work_sha256 == work_digest(hasher, source, identity):
-        discard_shards(output)  # of another input, cut short
-        return True
-    encode_file(hasher, source, output, batch_rows=batch_rows, identity=identity, first_id=first_id, origin=file)
-    return False
+    source = open_rows(file, names=_names(hasher))
+    done = encode_file(hasher, source, output, batch_rows=batch_rows, identity=identity, first_id=first_id, input=file)
+    return done.resumed_rows == done.rows
 
 
 def _light(hasher: Any) -> Any:
@@ -123,25 +115,27 @@ def _names(hasher: Any) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
+def _input_of(output: Path) -> str | None:
+    """The path of the rows that a file has the codes of; None if it does not say."""
+    try:
+        return describe_codes(output).input
+    except (OSError, ValueError):
+        return None
+
+
+def remove_stale(folder: Path, targets: Collection[Path]) -> None:
     """Remove codes of inputs that are gone; refuse a folder with codes of other inputs."""
-    names = {place.name for place in targets}
-    stale: list[Path] = []
-    other: list[Path] = []
-    for output in sorted(folder.glob("*.parquet")):
-        origin = None if output.name in names else read_origin(output)
-        if origin is not None:
-            gone = not os.path.exists(origin.input) or has_no_rows(Path(origin.input))
-            (stale if gone else other).append(output)
+    inputs = {output: _input_of(output) for output in sorted(folder.glob("*.parquet")) if output not in targets}
+    known = {output: Path(source) for output, source in inputs.items() if source}
+    other = [output.name for output, source in known.items() if source.exists() and not has_no_rows(source)]
     if other:
-        listed = ", ".join(output.name for output in other[:5])
         raise ValueError(
-            f"{folder}: holds codes that are not of these inputs ({listed}); "
+            f"{folder}: holds codes that are not of these inputs ({', '.join(other[:5])}); "
             "give all inputs in one call, name another folder, or remove these files"
         )
-    for output in stale:
+    for output in known:
         output.unlink()
     for shards in folder.glob(".*.shards"):
         output = folder / shards.name.removeprefix(".").removesuffix(".shards")
-        if output.name not in names:
+        if output not in targets:
             discard_shards(output)

@@ -23,7 +23,7 @@ from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.core.packages import require
 from hashlearn.core.rows import require_finite
 from hashlearn.files import open_rows
-from hashlearn.files.rows import described, require_matrix
+from hashlearn.files.numpy_files import described, require_matrix
 
 BLOCK_BYTES = 2**26  # of float32 features, unless chunk_rows says otherwise
 FILES = (".parquet", ".npy")
@@ -204,8 +204,9 @@ def _of_dask(data: Any, columns: Sequence[str] | None) -> tuple[list[Block], tup
             data = data.compute_chunk_sizes()
         data = data.rechunk({1: -1})
         lengths, pieces = data.chunks[0], data.to_delayed()[:, 0]
+    width = data.shape[1]
     blocks = [
-        Block(f"chunk {number} of data", int(length), data.shape[1], partial(_computed, piece), piece)
+        Block(f"chunk {number} of data", int(length), width, partial(piece.compute, scheduler="synchronous"), piece)
         for number, (length, piece) in enumerate(zip(lengths, pieces, strict=True))
     ]
     return blocks, names
@@ -219,7 +220,3 @@ def identity(value: Any) -> Any:
 def _rows_of_file(path: str, first: int, last: int, names: Sequence[str] | None) -> Any:
     (rows,) = open_rows(path, names=names).batches(last - first, first, last)
     return rows
-
-
-def _computed(piece: Any) -> Any:
-    return piece.compute(scheduler="synchronous")

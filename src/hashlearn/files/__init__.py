@@ -16,10 +16,9 @@
 from __future__ import annotations
 
 from hashlearn.files.code_files import CodesFile, codes_and_ids, describe_codes
-from hashlearn.files.encoding import Encoded, codes_table, default_batch_rows, encode_file, encode_rows
-from hashlearn.files.id_columns import read_ids
+from hashlearn.files.encoding import Encoded, codes_table, encode_file, encode_rows
 from hashlearn.files.opening import open_rows, read_images, read_labels
-from hashlearn.files.rows import RowSource
+from hashlearn.files.row_source import RowSource
 from hashlearn.search.arrow import read_codes
 
 __all__ = [
@@ -28,13 +27,11 @@ __all__ = [
     "RowSource",
     "codes_and_ids",
     "codes_table",
-    "default_batch_rows",
     "describe_codes",
     "encode_file",
     "encode_rows",
     "open_rows",
     "read_codes",
-    "read_ids",
     "read_images",
     "read_labels",
 ]

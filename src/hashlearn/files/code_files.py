@@ -1,14 +1,14 @@
 """Files of codes: what they say about themselves, how they are written and read.
 
-A Parquet file has ids, kept columns and, in its metadata, the number of bits and the model's digest. An npy file has
-codes only.
+A Parquet file has ids, kept columns and, in its metadata, an `About` and what it was made of. An npy file has codes
+only.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
-from hashlearn.files.columns import GROUP_ROWS
 from hashlearn.files.numpy_files import numpy_array
-from hashlearn.files.rows import RowSource, rebatched, require_file
+from hashlearn.files.row_source import RowSource, rebatched, require_file
+from hashlearn.files.table_files import GROUP_ROWS
 from hashlearn.search.about import require_same_model
 from hashlearn.search.arrow import about_codes, from_arrow, ids_from_arrow, read_codes, reading, to_arrow
 from hashlearn.search.ids import IdArray
 from hashlearn.search.interface import checked_codes
 
-MODEL_NAME, ORIGIN = "hashlearn.model_name", "hashlearn.origin"  # keys of the metadata of a Parquet file
+ORIGIN = b"hashlearn.origin"  # a key of the metadata of a Parquet file: what it was made of
 PURPOSE = "Parquet files of codes"
 
 
@@ -33,40 +33,13 @@ class CodesFile(NamedTuple):
     """What a file of codes says about itself; None: it does not say."""
 
     rows: int
-    n_bits: int | None
-    model: str | None  # digest
-    model_name: str | None  # name of the model's file
+    n_bits: int | None = None
+    model: str | None = None  # digest
+    model_name: str | None = None  # name of the model's file
     id_type: str = "int64"
     fields: tuple[str, ...] = ()  # other columns
-
-
-class Origin(NamedTuple):
-    """What a Parquet file of codes was made from."""
-
-    input: str  # path of the rows
-    first_id: int
-    work_sha256: str  # of the hasher and the rows
-
-
-def read_origin(path: Path) -> Origin | None:
-    """The origin that `write_parquet` wrote into a file; None if it is not there or damaged."""
-    arrow, parquet = require("pyarrow", "parquet", PURPOSE), require("pyarrow.parquet", "parquet", PURPOSE)
-    try:
-        found = Origin(**json.loads((parquet.read_schema(path).metadata or {})[ORIGIN.encode()]))
-    except (arrow.ArrowException, OSError, KeyError, TypeError, ValueError, RecursionError):
-        return None
-    return found if [*map(type, found)] == [str, int, str] else None
-
-
-def is_whole(path: Path) -> bool:
-    """Whether every page of a Parquet file has its checksum."""
-    arrow, parquet = require("pyarrow", "parquet", PURPOSE), require("pyarrow.parquet", "parquet", PURPOSE)
-    try:
-        for _ in parquet.ParquetFile(path, page_checksum_verification=True).iter_batches():
-            pass
-    except (arrow.ArrowException, OSError):
-        return False
-    return True
+    input: str | None = None  # path of the rows
+    work_sha256: str | None = None  # `Encoded.work_sha256`
 
 
 def describe_codes(path: str | os.PathLike[str]) -> CodesFile:
@@ -76,16 +49,16 @@ def describe_codes(path: str | os.PathLike[str]) -> CodesFile:
     if file.suffix.lower() == ".parquet":
         parquet = require("pyarrow.parquet", "parquet", PURPOSE)
         with reading(str(file)):
-            opened = parquet.ParquetFile(file)
-            schema, rows = opened.schema_arrow, opened.metadata.num_rows
+            metadata = parquet.read_metadata(file)
+            schema = metadata.schema.to_arrow_schema()
         try:
-            return _about_table(schema, rows)
+            return _described(schema, metadata.num_rows)
         except ValueError as error:
             raise ValueError(f"{file}: is not a file of codes, as encode writes them: {error}") from None
     codes = numpy_array(file)
     if codes.dtype != np.uint8 or codes.ndim != 2:
         raise ValueError(f"{file}: has {codes.dtype} of shape {codes.shape}; codes are uint8 (n, bytes)")
-    return CodesFile(len(codes), None, None, None)
+    return CodesFile(len(codes))
 
 
 def codes_and_ids(
@@ -105,8 +78,8 @@ def codes_and_ids(
             codes = checked_codes(numpy_array(file), n_bits)
             return codes, np.arange(len(codes))
         with read_codes(file, fields=[]) as reader:
-            about, name = about_codes(reader.schema), _model_name(reader.schema)
-            require_same_model(about.model, model, f"{file}:", stored_name=name, model_name=model_name)
+            about = _described(reader.schema)
+            require_same_model(about.model, model, f"{file}:", stored_name=about.model_name, model_name=model_name)
             if about.n_bits != n_bits:
                 raise ValueError(f"these are codes of {about.n_bits} bits, the model makes {n_bits}")
             codes, ids, _ = from_arrow(reader.read_all())
@@ -116,16 +89,15 @@ def codes_and_ids(
         raise ValueError(text if text.startswith(str(file)) else f"{address}: {text}") from None
 
 
-def _about_table(schema: Any, rows: int) -> CodesFile:
-    about = about_codes(schema)
-    return CodesFile(
-        rows, about.n_bits, about.model, _model_name(schema), str(about.id_type), tuple(about.fields or ())
-    )
-
-
-def _model_name(schema: Any) -> str | None:
-    name = (schema.metadata or {}).get(MODEL_NAME.encode())
-    return None if name is None else name.decode(errors="replace")
+def is_whole(path: Path) -> bool:
+    """Whether every page of a Parquet file has its checksum."""
+    arrow, parquet = require("pyarrow", "parquet", PURPOSE), require("pyarrow.parquet", "parquet", PURPOSE)
+    try:
+        for _ in parquet.ParquetFile(path, page_checksum_verification=True).iter_batches():
+            pass
+    except (arrow.ArrowException, OSError):
+        return False
+    return True
 
 
 def write_npy(path: Path, codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int) -> None:
@@ -141,36 +113,37 @@ def write_parquet(
     codes: Iterable[NDArray[np.uint8]],
     source: RowSource,
     n_bits: int,
-    first_id: int = 0,
-    model: str | None = None,
-    model_name: str = "",
-    origin: Origin | None = None,
+    first_id: int,
+    model: str | None,
+    origin: dict[str, str],
 ) -> None:
-    """Write a Parquet file of ids, kept columns of the source and codes."""
-    parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
-    more = {MODEL_NAME: model_name} if model_name else {}
-    if origin is not None:
-        more[ORIGIN] = json.dumps(origin._asdict())
-    first, beside = first_id, source.beside(GROUP_ROWS)
+    """Write a Parquet file of ids, kept columns of the source and codes; ``origin`` are the last of `CodesFile`."""
+    parquet = require("pyarrow.parquet", "parquet", PURPOSE)
+    tables, columns = source.extra_columns(GROUP_ROWS), source.columns
     with ExitStack() as stack:
         writer = None
         for group in rebatched(codes, GROUP_ROWS):
-            ids, fields = _of_group(source, beside, first, len(group))
-            table = to_arrow(group, ids, n_bits, model=model, fields=fields)
-            table = table.replace_schema_metadata({**table.schema.metadata, **more})
+            ids: Any = np.arange(first_id, first_id + len(group))
+            first_id += len(group)
+            extra: Any = next(tables, None)
+            if columns.extra and (extra is None or extra.num_rows != len(group)):
+                raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
+            if columns.id is not None:
+                ids = ids_from_arrow(extra[columns.id])
+            table = to_arrow(group, ids, n_bits, model=model, fields={name: extra[name] for name in columns.keep})
+            table = table.replace_schema_metadata({**table.schema.metadata, ORIGIN: json.dumps(origin)})
             if writer is None:
                 writer = stack.enter_context(parquet.ParquetWriter(path, table.schema, write_page_checksum=True))
             writer.write_table(table, row_group_size=GROUP_ROWS)
-            first += len(group)
 
 
-def _of_group(source: RowSource, beside: Iterator[Any], first: int, count: int) -> tuple[IdArray, dict[str, Any]]:
-    """The ids of the next ``count`` rows, and their kept columns."""
-    columns = source.columns
-    if not columns.beside:
-        return np.arange(first, first + count), {}
-    table = next(beside, None)
-    if table is None or table.num_rows != count:
-        raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
-    ids = np.arange(first, first + count) if columns.id is None else ids_from_arrow(table[columns.id])
-    return ids, {name: table[name] for name in columns.keep}
+def _described(schema: Any, rows: int = 0) -> CodesFile:
+    about = about_codes(schema)
+    try:
+        origin = json.loads(schema.metadata[ORIGIN])
+        parts = {name: origin[name] for name in ("model_name", "input", "work_sha256")}
+        known = {name: part for name, part in parts.items() if part and isinstance(part, str)}
+    except (KeyError, TypeError, ValueError, RecursionError):
+        known = {}
+    fields = tuple(about.fields or ())
+    return CodesFile(rows, about.n_bits, about.model, id_type=str(about.id_type), fields=fields, **known)

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.files import csv_files, parquet_files
-from hashlearn.files.columns import Wanted
-from hashlearn.files.numpy_files import chosen, npz_names, numpy_array
-from hashlearn.files.rows import MatrixRows, RowSource, require_file
-from hashlearn.files.sparse_files import SPARSE_PARTS, read_sparse
+from hashlearn.files.numpy_files import MatrixRows, array_of
+from hashlearn.files.row_source import RowSource, require_file
+from hashlearn.files.table_files import CsvRows, ParquetRows, label_columns
 
 PART = "::"
 SUFFIXES = (".npy", ".npz", ".parquet", ".csv")
@@ -46,25 +44,17 @@ def open_rows(
     path, part = split_address(address)
     suffix = _suffix(path)
     if suffix in TABLES:
-        kind = csv_files.CsvRows if suffix == ".csv" else parquet_files.ParquetRows
-        return kind(path, Wanted(part, names, id_column, keep))
+        kind = CsvRows if suffix == ".csv" else ParquetRows
+        return kind(path, part, names=names, id_column=id_column, keep=keep)
     if id_column or keep:
         raise ValueError(f"{path}: has no columns that could be ids or be kept; Parquet and CSV files have")
-    if suffix == ".npz":
-        arrays = npz_names(path)
-        if part is None and set(arrays) >= SPARSE_PARTS:
-            return MatrixRows(path, None, read_sparse(path, arrays))
-        name = chosen(part, arrays, str(path), "array")
-        return MatrixRows(path, name, numpy_array(path, name))
-    _require_no_part(path, part)
-    return MatrixRows(path, None, numpy_array(path))
+    return MatrixRows(path, part)
 
 
 def read_labels(address: str | os.PathLike[str]) -> NDArray[Any]:
     """Labels (n,), numbers or text, or 0/1 indicators (n, n_labels), from a file named as in `open_rows`."""
     path, part = split_address(address)
-    read = {".parquet": parquet_files.parquet_labels, ".csv": csv_files.csv_labels}.get(_suffix(path))
-    labels = np.array(_array(path, part)) if read is None else read(path, part)
+    labels = label_columns(path, part) if _suffix(path) in TABLES else np.array(array_of(path, part)[0])
     if labels.ndim not in (1, 2) or len(labels) == 0:
         raise ValueError(f"{address}: has shape {labels.shape}; labels are (n,), or 0/1 indicators (n, n_labels)")
     return labels
@@ -75,16 +65,7 @@ def read_images(address: str | os.PathLike[str]) -> NDArray[Any]:
     path, part = split_address(address)
     if _suffix(path) in TABLES:
         raise ValueError(f"{address}: images are read from npy or npz; np.save writes them")
-    return _array(path, part)
-
-
-def has_column(address: str | os.PathLike[str], name: str) -> bool:
-    """Whether the file is a table with a column of this name."""
-    path, _ = split_address(address)
-    if path.suffix.lower() not in TABLES:
-        return False
-    names = csv_files.column_names if _suffix(path) == ".csv" else parquet_files.column_names
-    return name in names(path)
+    return array_of(path, part)[0]
 
 
 def split_address(address: str | os.PathLike[str]) -> tuple[Path, str | None]:
@@ -102,21 +83,8 @@ def split_address(address: str | os.PathLike[str]) -> tuple[Path, str | None]:
     return Path(file), part
 
 
-def _array(path: Path, part: str | None) -> NDArray[Any]:
-    """The array of an npy file, or one array of an npz."""
-    if path.suffix.lower() == ".npz":
-        return numpy_array(path, chosen(part, npz_names(path), str(path), "array"))
-    _require_no_part(path, part)
-    return numpy_array(path)
-
-
 def _suffix(path: Path) -> str:
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path}: files of rows are {', '.join(SUFFIXES)}, got {path.suffix or 'no ending'!r}")
     require_file(path)
     return path.suffix.lower()
-
-
-def _require_no_part(path: Path, part: str | None) -> None:
-    if part is not None:
-        raise ValueError(f"{path}: has no parts; leave {PART}{part} out")

@@ -181,25 +181,17 @@ def read_codes(path: str | os.PathLike[str], fields: Sequence[str] | None = None
         raise ValueError(f"{name}: it is not a regular file")
     with reading(name):
         file = parquet.ParquetFile(name)
-        schema = file.schema_arrow
     try:
-        about = about_codes(schema)
+        about_codes(file.schema_arrow)
     except ValueError as error:
         raise ValueError(f"{name}: is not a file of codes, as encode writes them: {error}") from None
-    there = about.fields or {}
-    for field in fields or ():
-        require_choice(field, "fields", there)
-    about = replace(about, fields={field: there[field] for field in (there if fields is None else fields)})
-    columns = ["id", "code", *(about.fields or ())]
-    metadata = {**schema.metadata, ABOUT: about.to_json(), ROWS: str(file.metadata.num_rows)}
+    schema = _selected(file.schema_arrow, fields, file.metadata.num_rows)
 
     def batches() -> Iterator[Any]:
         with reading(name):
-            yield from file.iter_batches(BATCH_ROWS, columns=columns)
+            yield from file.iter_batches(BATCH_ROWS, columns=schema.names)
 
-    return pyarrow.RecordBatchReader.from_batches(
-        pyarrow.schema([schema.field(column) for column in columns], metadata), batches()
-    )
+    return pyarrow.RecordBatchReader.from_batches(schema, batches())
 
 
 def codes_reader(source: Any, fields: Sequence[str] | None = None) -> Any:
@@ -207,21 +199,28 @@ def codes_reader(source: Any, fields: Sequence[str] | None = None) -> Any:
     pyarrow = require("pyarrow", "parquet", PURPOSE)
     if isinstance(source, str | os.PathLike):
         return read_codes(source, fields)
-    if not isinstance(source, pyarrow.Table | pyarrow.RecordBatchReader):
+    if isinstance(source, pyarrow.Table):
+        schema = _selected(source.schema, fields, source.num_rows)
+        batches = source.select(schema.names).combine_chunks().to_batches(BATCH_ROWS)
+    elif isinstance(source, pyarrow.RecordBatchReader):
+        schema = _selected(source.schema, fields, (source.schema.metadata or {}).get(ROWS, 0))
+        batches = (batch.select(schema.names) for batch in source)
+    else:
         kind = type(source).__name__
         raise TypeError(f"source must be a Parquet file of codes, a pyarrow.Table or RecordBatchReader; got {kind}")
-    there = about_codes(source.schema).fields or {}
+    return pyarrow.RecordBatchReader.from_batches(schema, batches)
+
+
+def _selected(schema: Any, fields: Sequence[str] | None, n_rows: Any) -> Any:
+    """The schema of id, code and these fields; None: all that stores can keep."""
+    about = about_codes(schema)
+    there = about.fields or {}
     for field in fields or ():
         require_choice(field, "fields", there)
-    columns = ["id", "code", *(there if fields is None else fields)]
-    metadata = source.schema.metadata
-    if isinstance(source, pyarrow.Table):
-        batches = source.select(columns).combine_chunks().to_batches(BATCH_ROWS)
-        metadata = {**metadata, ROWS: str(source.num_rows)}
-    else:
-        batches = (batch.select(columns) for batch in source)
-    schema = pyarrow.schema([source.schema.field(column) for column in columns], metadata)
-    return pyarrow.RecordBatchReader.from_batches(schema, batches)
+    about = replace(about, fields={field: there[field] for field in (there if fields is None else fields)})
+    columns = [schema.field(name) for name in ("id", "code", *(about.fields or ()))]
+    metadata = {**schema.metadata, ABOUT: about.to_json(), ROWS: str(int(n_rows))}
+    return require("pyarrow", "parquet", PURPOSE).schema(columns, metadata)
 
 
 @contextmanager

@@ -14,26 +14,29 @@ besides the codes: one block of codes and the tables of one group of queries in 
 
 from __future__ import annotations
 
-import sys
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from hashlearn.bits import as_words
 from hashlearn.bits.hamming import weighted_distances_to_all
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import finite_float64, require_k
 from hashlearn.core.threads import map_threads, n_threads
-from hashlearn.search.interface import ByteArray, RowArray, ScoredResult, checked_codes
+from hashlearn.search.interface import RowArray, ScoredResult, checked_codes
+from hashlearn.search.scan import (
+    ITEMS_AT_ONCE,
+    ITEMS_PER_BLOCK,
+    MOST_QUERIES_PER_GROUP,
+    NUMBERS_PER_GROUP,
+    Scan,
+    slices,
+)
 
-ITEMS_PER_BLOCK = 4096
-ITEMS_AT_ONCE = 64  # bounds are compared one by one only if the best bound of these is good enough
-ITEMS_PER_SPAN = 65_536  # fewer are not worth a thread
+BLOCKS_PER_SPAN = 16  # fewer are not worth a thread
 QUERIES_PER_THREAD = 4  # with fewer, threads share the codes instead of the queries
-MOST_QUERIES_PER_GROUP = 64
-NUMBERS_PER_GROUP = 4_000_000
 
 THREE_DIGITS_BITS, FOUR_DIGITS_BITS = 128, 512  # more bits need finer steps: else most bounds are too high
 SLACK = 1e-9  # of a step for each bit: more than all rounding errors in a bound and a score
@@ -50,37 +53,38 @@ def asymmetric_search(margins: Any, codes: Any, k: int) -> ScoredResult:
     >>> found.indices, found.scores
     (array([[1, 0]]), array([[2.5, 1.5]]))
     """
+    margins = checked_margins(margins)
+    codes = checked_codes(codes, margins.shape[1])
+    return ScoredResult(*best_scores(Scan(codes, margins.shape[1]), margins, require_k(k, len(codes))))
+
+
+def checked_margins(margins: Any, n_bits: int | None = None) -> FloatArray:
+    """Finite margins of shape (n_queries, n_bits), C-contiguous."""
     margins = np.ascontiguousarray(finite_float64(margins, "margins", ndim=2, may_be_empty=True))
-    n_queries, n_bits = margins.shape
-    if n_bits == 0:
-        raise ValueError(f"margins must have one column for each bit, got shape {margins.shape}")
-    codes = checked_codes(codes, n_bits)
-    k = require_k(k, len(codes))
-    groups, spans = _split(n_queries, len(codes), n_bits)
+    if margins.shape[1] != (n_bits or margins.shape[1] or 1):
+        bits = "one column for each bit" if n_bits is None else f"{n_bits} columns, one for each bit"
+        raise ValueError(f"margins must have {bits}, got shape {margins.shape}")
+    return margins
+
+
+def best_scores(scan: Scan, margins: FloatArray, k: int) -> tuple[RowArray, FloatArray]:
+    """Rows and scores of the k best for checked margins, by score and then by row."""
+    n_queries, n_blocks = len(margins), len(scan.blocks)
+    many = n_queries >= QUERIES_PER_THREAD * n_threads()
+    n_spans = 1 if many else max(1, min(n_threads(), n_blocks // BLOCKS_PER_SPAN))
+    fair = -(-n_queries // n_threads()) if many else n_queries
+    groups = slices(n_queries, max(1, min(fair, MOST_QUERIES_PER_GROUP, NUMBERS_PER_GROUP // (32 * scan.n_bits))))
+    spans = slices(n_blocks, -(-n_blocks // n_spans))
 
     def search(task: tuple[slice, slice]) -> tuple[RowArray, FloatArray]:
-        group, span = task
-        return _search(margins[group], codes[span], span.start, min(k, span.stop - span.start))
+        return _search(scan, margins[task[0]], k, task[1])
 
     found = list(map_threads(search, product(groups, spans)))
     rows, scores = np.empty((n_queries, k), np.int64), np.empty((n_queries, k))
     for number, group in enumerate(groups):
-        parts = found[number * len(spans) : (number + 1) * len(spans)]
+        parts = found[number * n_spans : (number + 1) * n_spans]
         rows[group], scores[group] = parts[0] if len(parts) == 1 else _merged(parts, k)
-    return ScoredResult(rows, scores)
-
-
-def _split(n_queries: int, n: int, n_bits: int) -> tuple[list[slice], list[slice]]:
-    """Groups of queries and spans of codes. Every pair of them is searched by one thread."""
-    many = n_queries >= QUERIES_PER_THREAD * n_threads()
-    n_spans = 1 if many else max(1, min(n_threads(), n // ITEMS_PER_SPAN))
-    fair = -(-n_queries // n_threads()) if many else n_queries
-    size = max(1, min(fair, MOST_QUERIES_PER_GROUP, NUMBERS_PER_GROUP // (32 * n_bits)))
-    return _slices(n_queries, size), _slices(n, -(-n // n_spans))
-
-
-def _slices(n: int, size: int) -> list[slice]:
-    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+    return rows, scores
 
 
 def _merged(parts: list[tuple[RowArray, FloatArray]], k: int) -> tuple[RowArray, FloatArray]:
@@ -90,29 +94,22 @@ def _merged(parts: list[tuple[RowArray, FloatArray]], k: int) -> tuple[RowArray,
     return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
-def _search(margins: FloatArray, codes: ByteArray, first_row: int, k: int) -> tuple[RowArray, FloatArray]:
-    """Rows and scores of a group of queries in a span of codes."""
-    n_bits, tiny = margins.shape[1], np.finfo(np.float64).tiny
+def _search(scan: Scan, margins: FloatArray, k: int, span: slice) -> tuple[RowArray, FloatArray]:
+    """Rows and scores of a group of queries in a span of blocks."""
+    n_bits, tiny = scan.n_bits, np.finfo(np.float64).tiny
     sizes = np.abs(margins)
     digits = 3 + (n_bits > THREE_DIGITS_BITS) + (n_bits > FOUR_DIGITS_BITS)
     steps = np.maximum(sizes.mean(axis=1, keepdims=True) / round(2**digits / 3), tiny)  # equal margins are whole steps
     levels = np.minimum(np.rint(sizes / steps), 2**digits - 1).astype(np.uint8)
     highest = np.sum(sizes + 2.0 * np.maximum(levels * steps - sizes, 0.0), axis=1)  # the bound of a code without loss
-    signs = _words(np.packbits(margins >= 0, axis=1))
-    masks = np.stack([_words(np.packbits((levels >> place) & 1, axis=1)) for place in range(digits)], axis=1)
-    # Codes of eight bytes are words as they are, in the order of `_load` if the machine is little-endian.
-    words = codes.view(np.uint64)[:, 0] if codes.shape[1] == 8 and sys.byteorder == "little" else np.empty(0, np.uint64)
+    signs = as_words(np.packbits(margins >= 0, axis=1))
+    masks = np.stack([as_words(np.packbits((levels >> place) & 1, axis=1)) for place in range(digits)], axis=1)
+    k = min(k, min(scan.n, span.stop * ITEMS_PER_BLOCK) - span.start * ITEMS_PER_BLOCK)
     rows, scores = np.empty((len(margins), k), np.int64), np.empty((len(margins), k))
-    _scan(codes, words, signs, masks, _tables(margins), highest, 2.0 * steps[:, 0], SLACK * n_bits, rows, scores)
-    rows += first_row
+    bounds = (signs, masks, highest, 2.0 * steps[:, 0], SLACK * n_bits)
+    in_bytes = scan.blocks.view(np.uint8).reshape(*scan.blocks.shape, 8)
+    _scan(scan.n, scan.blocks, in_bytes, span.start, span.stop, *bounds, _tables(margins), rows, scores)
     return rows, scores
-
-
-def _words(packed: ByteArray) -> NDArray[np.uint64]:
-    """Packed rows as rows of words, in the order of `_load`."""
-    planes = np.empty((-(-packed.shape[1] // 8), len(packed)), np.uint64)
-    _load(packed, 0, planes)
-    return np.ascontiguousarray(planes.T)
 
 
 @njit(cache=True, nogil=True)
@@ -133,27 +130,23 @@ def _tables(margins):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _scan(codes, words, signs, masks, tables, highest, per_step, slack, rows, scores):  # type: ignore[no-untyped-def]
+def _scan(  # type: ignore[no-untyped-def]
+    n, blocks, in_bytes, first_block, last_block, signs, masks, highest, per_step, slack, tables, rows, scores
+):
     """While we scan, rows and scores of a query are a heap: worst item first. The first k scored items make it.
 
     Rows come in ascending order, so an item with the score of the worst one stays out. An item that loses ``limits``
     steps or more scores no higher than the worst one.
     """
-    n, n_bytes = codes.shape
     n_queries, k = rows.shape
-    buffer = np.empty((signs.shape[1], ITEMS_PER_BLOCK), np.uint64)
     losses = np.empty(ITEMS_PER_BLOCK, np.uint32)
     kept = np.zeros(n_queries, np.int64)
     limits = np.full(n_queries, np.iinfo(np.int64).max)
-    for first in range(0, n, ITEMS_PER_BLOCK):
+    for b in range(first_block, last_block):
+        first = b * ITEMS_PER_BLOCK
         size = min(ITEMS_PER_BLOCK, n - first)
-        if len(words):
-            planes = words[first : first + size].reshape((1, size))
-        else:
-            _load(codes, first, buffer)
-            planes = buffer
         for i in range(n_queries):
-            weighted_distances_to_all(signs[i], masks[i], planes, losses)
+            weighted_distances_to_all(signs[i], masks[i], blocks[b], losses)
             for start in range(0, size, ITEMS_AT_ONCE):
                 stop = min(start + ITEMS_AT_ONCE, size)
                 smallest = losses[start]
@@ -164,9 +157,9 @@ def _scan(codes, words, signs, masks, tables, highest, per_step, slack, rows, sc
                 for j in range(start, stop):
                     if losses[j] >= limits[i]:
                         continue
-                    score = tables[i, 0, codes[first + j, 0]]
-                    for byte in range(1, n_bytes):
-                        score += tables[i, byte, codes[first + j, byte]]
+                    score = 0.0
+                    for byte in range(tables.shape[1]):
+                        score += tables[i, byte, in_bytes[b, byte // 8, j, byte % 8]]
                     if kept[i] < k:
                         scores[i, kept[i]], rows[i, kept[i]] = score, first + j
                         kept[i] += 1
@@ -184,36 +177,6 @@ def _scan(codes, words, signs, masks, tables, highest, per_step, slack, rows, sc
             score, row = scores[i, size], rows[i, size]
             scores[i, size], rows[i, size] = scores[i, 0], rows[i, 0]
             _sink(score, row, 0, rows[i], scores[i], size)
-
-
-@njit(cache=True, nogil=True)
-def _load(codes, first, planes):  # type: ignore[no-untyped-def]
-    """The codes from ``first`` on as words; ``planes`` holds all words of one position together.
-
-    The compiler reads the eight bytes of a whole word by one instruction.
-    """
-    n_bytes = codes.shape[1]
-    block = codes[first : first + planes.shape[1]]  # rows counted from 0 need no test for negative indices
-    for w in range(n_bytes // 8):
-        plane = planes[w]
-        for j in range(block.shape[0]):
-            plane[j] = (
-                np.uint64(block[j, 8 * w])
-                | np.uint64(block[j, 8 * w + 1]) << np.uint64(8)
-                | np.uint64(block[j, 8 * w + 2]) << np.uint64(16)
-                | np.uint64(block[j, 8 * w + 3]) << np.uint64(24)
-                | np.uint64(block[j, 8 * w + 4]) << np.uint64(32)
-                | np.uint64(block[j, 8 * w + 5]) << np.uint64(40)
-                | np.uint64(block[j, 8 * w + 6]) << np.uint64(48)
-                | np.uint64(block[j, 8 * w + 7]) << np.uint64(56)
-            )
-    if n_bytes % 8:
-        plane = planes[n_bytes // 8]
-        for j in range(block.shape[0]):
-            word = np.uint64(0)
-            for byte in range(n_bytes - n_bytes % 8, n_bytes):
-                word |= np.uint64(block[j, byte]) << np.uint64(8 * (byte % 8))
-            plane[j] = word
 
 
 @njit(cache=True, nogil=True)

@@ -23,7 +23,7 @@ ID_TYPES = (INTEGER, TEXT)
 NOTHING = -1  # the id of nothing found, among integers
 LARGEST_ID = 2**63 - 1
 MOST_ID_BYTES = 2000  # longer keys do not fit into an index of PostgreSQL
-WANTED_SHARE = 16  # from this share of all ids on, a dictionary finds objects faster than a bisection
+DICTIONARY_SHARE = 16  # from this share of all ids on, a dictionary finds objects faster than a bisection
 WORDS = {INTEGER: "integers", TEXT: "text"}
 
 
@@ -43,11 +43,10 @@ def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None, *, d
         raise ValueError(f"ids must have one entry for each of the {n} code(s), got {len(array)}")
     if len(array) == 0:
         return empty_ids(id_type or INTEGER)
-    found = type_of(array)
-    if id_type is not None and found != id_type:
-        raise TypeError(
-            f"ids must be {WORDS[id_type]}, as those that are stored, got {WORDS[found]}: {shown(array[0])}"
-        )
+    kind = type_of(array)
+    if kind != (id_type or kind):
+        stored = WORDS[str(id_type)]
+        raise TypeError(f"ids must be {stored}, as those that are stored, got {WORDS[kind]}: {shown(array[0])}")
     if distinct and not _are_distinct(array):
         values, counts = np.unique(array, return_counts=True)
         raise ValueError(f"ids must be distinct, got {shown(values[counts > 1][0])} more than once")
@@ -67,7 +66,7 @@ def type_of(ids: IdArray) -> str:
 
 def empty_ids(id_type: str) -> IdArray:
     """No ids of this kind."""
-    return np.zeros(0, np.int64 if id_type == INTEGER else object)
+    return no_ids((0,), id_type)
 
 
 def no_ids(shape: tuple[int, ...], id_type: str) -> IdArray:
@@ -86,12 +85,12 @@ def are_found(ids: IdArray) -> NDArray[np.bool_]:
 
 def ids_at(ids: IdArray, rows: NDArray[np.int64]) -> IdArray:
     """The ids of these rows; nothing found where the row is −1."""
-    missing = rows < 0
-    if not missing.any():
+    there = rows >= 0
+    if there.all():
         return ids[rows]
-    found = no_ids(rows.shape, INTEGER if ids.dtype.kind == "i" else TEXT)
-    found[~missing] = ids[rows[~missing]]
-    return found
+    taken = no_ids(rows.shape, type_of(ids))
+    taken[there] = ids[rows[there]]
+    return taken
 
 
 def order_of(ids: IdArray) -> NDArray[np.int64]:
@@ -102,24 +101,24 @@ def order_of(ids: IdArray) -> NDArray[np.int64]:
     return np.array(sorted(range(len(values)), key=values.__getitem__), np.int64)
 
 
-def rows_of(wanted: IdArray, ordered: IdArray) -> NDArray[np.int64]:
-    """The row of each wanted id in ``ordered``, which ascends; −1 for an unknown one."""
-    if len(ordered) == 0 or len(wanted) == 0:
-        return np.full(len(wanted), NOTHING)
-    if ordered.dtype.kind == "O" and len(wanted) > len(ordered) // WANTED_SHARE:
-        return rows_in_any_order(wanted, ordered)
-    places = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    return np.where(ordered[places] == wanted, places, NOTHING)
+def rows_of(items: IdArray, ordered: IdArray) -> NDArray[np.int64]:
+    """The row of each item in ``ordered``, which ascends; −1 for an unknown one."""
+    if len(ordered) == 0 or len(items) == 0:
+        return np.full(len(items), NOTHING)
+    if ordered.dtype.kind == "O" and len(items) > len(ordered) // DICTIONARY_SHARE:
+        return rows_in_any_order(items, ordered)
+    places = np.minimum(np.searchsorted(ordered, items), len(ordered) - 1)
+    return np.where(ordered[places] == items, places, NOTHING)
 
 
-def rows_in_any_order(wanted: IdArray, ids: IdArray) -> NDArray[np.int64]:
-    """The row of each wanted id in ``ids``, which are distinct; −1 for an unknown one."""
-    if ids.dtype.kind == "i" and wanted.dtype.kind == "i":
+def rows_in_any_order(items: IdArray, ids: IdArray) -> NDArray[np.int64]:
+    """The row of each item in ``ids``, which are distinct; −1 for an unknown one."""
+    if ids.dtype.kind == items.dtype.kind == "i" and len(ids):
         order = order_of(ids)
-        found = rows_of(wanted, ids[order])
-        return np.where(found >= 0, order[found], NOTHING) if len(ids) else found
-    rows = dict(zip(ids.tolist(), range(len(ids)), strict=True))
-    return np.array([rows.get(item, NOTHING) for item in wanted.tolist()], np.int64)
+        rows = rows_of(items, ids[order])
+        return np.where(rows >= 0, order[rows], NOTHING)
+    known = dict(zip(ids.tolist(), range(len(ids)), strict=True))
+    return np.array([known.get(item, NOTHING) for item in items.tolist()], np.int64)
 
 
 def shown(item: Any) -> str:
@@ -193,11 +192,7 @@ def _require_usable(texts: list[str]) -> None:
         together.encode()
     except UnicodeEncodeError:
         raise ValueError("ids must be valid Unicode text, got a lone surrogate") from None
-    if (
-        "\0" not in together
-        and min(map(len, texts), default=1) > 0
-        and 4 * max(map(len, texts), default=0) <= MOST_ID_BYTES
-    ):
+    if "\0" not in together and all(0 < length <= MOST_ID_BYTES // 4 for length in set(map(len, texts))):
         return
     for place, text in enumerate(texts):
         if "\0" in text:

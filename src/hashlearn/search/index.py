@@ -6,34 +6,47 @@ import json
 import os
 import threading
 from collections.abc import Set
-from typing import Any, overload
+from functools import partial
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.checks import finite_float64, require_k, require_radius, whole_number
+from hashlearn.core.checks import require_k, require_radius, whole_number
 from hashlearn.core.container import Kind, plain, read_container, write_container
-from hashlearn.search.about import checked_model, require_same_model
-from hashlearn.search.asymmetric import asymmetric_search
-from hashlearn.search.candidates import ranked
+from hashlearn.search.about import About, require_same_model
+from hashlearn.search.asymmetric import best_scores, checked_margins
 from hashlearn.search.ids import (
     INTEGER,
     LARGEST_ID,
+    NOTHING,
     TEXT,
     IdArray,
-    checked_id_type,
     checked_ids,
     empty_ids,
-    no_ids,
+    ids_at,
     order_of,
     rows_of,
     shown,
     type_of,
 )
-from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult, checked_codes, require_n_bits
+from hashlearn.search.interface import NOWHERE, RadiusResult, RowArray, ScoredResult, SearchResult, checked_codes
+from hashlearn.search.rescoring import Vectors, best_by_vectors, rescore
 from hashlearn.search.scan import Scan
 
 FILE = Kind("index", "hashlearn index", 1)
+
+
+class Table(NamedTuple):
+    """The rows of an index, by ascending id. No array is changed in place: a search in another thread may read it."""
+
+    ids: NDArray[Any]
+    codes: NDArray[Any]
+    places: NDArray[Any]  # (n, 1): where the vectors of an index have that of the row; (n, 0) without vectors
+
+    def at(self, rows: RowArray) -> Table:
+        """These rows."""
+        return Table(*(column[rows] for column in self))
 
 
 class HammingIndex:
@@ -48,6 +61,9 @@ class HammingIndex:
     approximate searches, see `hashlearn.search.stores.FaissStore`.
 
     Ids are integers from 0 to 2⁶³ − 1, or text. An index has one kind of ids, that of the first ids added.
+
+    ``vectors`` are float vectors beside the codes, of all rows or of none: `search_rescored` ranks candidates by them.
+    An array, a file of `hashlearn.files.open_rows` or a memory-mapped array is not copied, so leave it as it is.
 
     ``where`` says which codes a call may see: a boolean mask in the order of `ids`, or a collection of ids, of which
     those that are not in the index match nothing. With ``where``, a search compares the selected codes only.
@@ -69,19 +85,22 @@ class HammingIndex:
     """
 
     def __init__(self, n_bits: int, model: str | None = None) -> None:
-        self.n_bits = require_n_bits(n_bits)
-        self.model = checked_model(model)
+        about = About(n_bits, model=model)
+        self.n_bits, self.model = about.n_bits, about.model
         self.id_type: str | None = None  # "int64" or "string", that of the first ids
         self._next_id = 0  # larger than every integer that was ever an id
-        # Ids, ascending, and codes, in parts that are joined when they are read. No array is changed in place, since a
-        # search in another thread may still read it.
-        self._ids: list[IdArray] = []
-        self._codes: list[NDArray[np.uint8]] = []
+        self._parts: list[Table] = []  # with ascending ids, joined when they are read
+        self._vectors: Vectors | None = None
         self._scan: Scan | None = None  # of all codes; None after a change
         self._lock = threading.Lock()
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether the rows have float vectors beside their codes."""
+        return self._vectors is not None
+
     def __len__(self) -> int:
-        return sum(map(len, self._ids))
+        return sum(len(part.ids) for part in self._parts)
 
     def __repr__(self) -> str:
         return f"HammingIndex(n_bits={self.n_bits}): {len(self)} code(s)"
@@ -90,27 +109,21 @@ class HammingIndex:
     def ids(self) -> IdArray:
         """All ids, ascending: int64, or objects that are text."""
         with self._lock:
-            return self._rows()[0].copy()
+            return self._table().ids.copy()
 
     @property
     def codes(self) -> NDArray[np.uint8]:
         """All codes, in the order of `ids`."""
         with self._lock:
-            return self._rows()[1].copy()
+            return self._table().codes.copy()
 
-    def add(self, codes: Any, ids: Any = None) -> IdArray:
+    def add(self, codes: Any, ids: Any = None, vectors: Any = None) -> IdArray:
         """Add codes under new ids (None: the next free integers, from 0) and return the ids. All are added, or none."""
-        codes = checked_codes(codes, self.n_bits)
-        with self._lock:
-            ids = self._next_ids(len(codes)) if ids is None else checked_ids(ids, len(codes), self.id_type)
-            self._put(codes, ids, replace=False)
-            return ids
+        return self._put(codes, ids, vectors, replace=False)
 
-    def upsert(self, codes: Any, ids: Any) -> None:
+    def upsert(self, codes: Any, ids: Any, vectors: Any = None) -> None:
         """Store each code under its id, in place of the code that is there. All are stored, or none."""
-        codes = checked_codes(codes, self.n_bits)
-        with self._lock:
-            self._put(codes, checked_ids(ids, len(codes), self.id_type), replace=True)
+        self._put(codes, ids, vectors, replace=True)
 
     def remove(self, ids: Any = None, *, where: Any = None) -> int:
         """Remove codes by id, or those of ``where``, and return how many.
@@ -120,23 +133,24 @@ class HammingIndex:
         if (ids is None) == (where is None):
             raise ValueError(f"remove takes either ids or where, got {'neither' if ids is None else 'both'}")
         with self._lock:
-            stored, codes = self._rows()
+            table = self._table()
             if ids is None:
-                rows = _selected(where, stored, self.id_type)
+                rows = _selected(where, table.ids, self.id_type)
             else:
                 ids = checked_ids(ids, id_type=self.id_type)
-                rows = rows_of(ids, stored)
+                rows = rows_of(ids, table.ids)
                 if (missing := ids[rows < 0]).size:
                     raise KeyError(
                         f"ids must be in the index, but {shown(missing[0])} is not ({len(missing)} such id(s))"
                     )
-            self._ids, self._codes, self._scan = [np.delete(stored, rows)], [np.delete(codes, rows, axis=0)], None
+            self._parts, self._scan = [table.at(np.delete(np.arange(len(table.ids)), rows))], None
+            self._forget_vectors()
             return len(rows)
 
     def count(self, where: Any = None) -> int:
         """How many codes there are, or how many of them ``where`` selects."""
         with self._lock:
-            return len(self) if where is None else len(_selected(where, self._rows()[0], self.id_type))
+            return len(self) if where is None else len(_selected(where, self._table().ids, self.id_type))
 
     @overload
     def search(self, codes: Any, k: int, *, where: Any = None) -> SearchResult: ...
@@ -152,99 +166,153 @@ class HammingIndex:
 
         ``where`` is a mask or ids. If it selects fewer than k codes, the last places hold nothing.
         """
-        if (codes is None) == (margins is None):
-            given = "neither" if codes is None else "both"
-            raise ValueError(f"search takes either codes or margins, got {given}")
-        if margins is not None:
-            return self._search_margins(margins, k, where)
-        codes = checked_codes(codes, self.n_bits)
-        if where is None:
-            k, scan, ids = self._current(k)
-            rows, distances = scan.nearest(codes, k)
-            return SearchResult(ids[rows], distances)
-        k, ids, stored = self._seen(where, k)
-        return ranked(codes, stored, ids, self.n_bits, k, str(self.id_type))
+        table, rows, values, _ = self._nearest(codes, k, margins, where)
+        return (SearchResult if margins is None else ScoredResult)(ids_at(table.ids, rows), values)
 
-    def _search_margins(self, margins: Any, k: Any, where: Any) -> ScoredResult:
-        margins = finite_float64(margins, "margins", ndim=2, may_be_empty=True)
-        if margins.shape[1] != self.n_bits:
-            raise ValueError(f"margins must have {self.n_bits} columns, one for each bit, got shape {margins.shape}")
-        k, ids, stored = self._seen(where, k)
-        indices, scores = no_ids((len(margins), k), str(self.id_type)), np.full((len(margins), k), -np.inf)
-        kept = min(k, len(ids))
-        if kept:
-            found = asymmetric_search(margins, stored, kept)
-            indices[:, :kept], scores[:, :kept] = ids[found.indices], found.scores
-        return ScoredResult(indices, scores)
+    def search_rescored(
+        self,
+        codes: Any,
+        vectors: Any,
+        k: int,
+        *,
+        depth: int,
+        metric: str = "cosine",
+        where: Any = None,
+        database_vectors: Any = None,
+        ids: Any = None,
+        margins: Any = None,
+    ) -> ScoredResult:
+        """The ``depth`` nearest by codes or margins, of which the k best by their vectors, see `rescore`.
+
+        ``vectors`` are the float vectors of the queries. Those of the rows are what `add` took, or
+        ``database_vectors``: an array, or a file that `hashlearn.files.open_rows` opened. ``ids`` are the ids of its
+        rows, if they are not the row numbers.
+        """
+        depth = whole_number(depth, "depth", least=whole_number(k, "k", least=1))
+        table, rows, _, own = self._nearest(codes, max(k, min(depth, len(self))), margins, where)
+        found = ids_at(table.ids, rows)
+        if database_vectors is not None:
+            return rescore(found, vectors, database_vectors, k, metric=metric, ids=ids)
+        if own is None:
+            raise ValueError("the index has no vectors; add codes with vectors, or give database_vectors")
+        places = ids_at(table.places[:, 0], rows)
+        return best_by_vectors(found, places, rows, vectors, own, k, metric)
 
     def search_radius(self, codes: Any, radius: int, *, where: Any = None) -> RadiusResult:
         """All items at distance ``radius`` or less, nearest first, ties by id. ``where`` is a mask or ids."""
-        codes = checked_codes(codes, self.n_bits)
-        radius = require_radius(radius)
-        if where is None:
-            _, scan, ids = self._current(1)
-        else:
-            _, ids, stored = self._seen(where, 1)
-            scan = Scan(stored, self.n_bits)
+        codes, radius = checked_codes(codes, self.n_bits), require_radius(radius)
+        table, scan, _, _ = self._seen(where, 1)
         limits, rows, distances = scan.within(codes, radius)
-        return RadiusResult(limits, ids[rows], distances)
-
-    def _seen(self, where: Any, k: Any) -> tuple[int, IdArray, NDArray[np.uint8]]:
-        """The checked k, and ids and codes that a search with ``where`` may find, ids ascending."""
-        with self._lock:
-            ids, codes = self._rows()
-        k = require_k(k, len(ids))
-        if where is None:
-            return k, ids, codes
-        rows = _selected(where, ids, self.id_type)
-        return k, ids[rows], codes[rows]
+        return RadiusResult(limits, table.ids[rows], distances)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write codes and ids into one file, atomically."""
+        """Write codes, ids and vectors into one file, atomically."""
         with self._lock:
-            ids, codes = self._rows()
-            about = {"n_bits": self.n_bits, "id_type": self.id_type, "next_id": self._next_id, "model": self.model}
+            table, arrays = self._table(), {}
+            if self._vectors is not None:
+                table, arrays["vectors"] = self._with_vectors(self._vectors)
+            ids = table.ids
             if ids.dtype.kind == "O":
                 ids = np.frombuffer(json.dumps(ids.tolist(), ensure_ascii=False).encode(), np.uint8)
-            write_container(path, FILE, about, {"ids": plain(ids, "ids"), "codes": codes})
+            arrays |= {"ids": plain(ids, "ids"), "codes": table.codes}
+            about = About(self.n_bits, self.id_type, self.model)
+            write_container(path, FILE, {"about": about.to_json(), "next_id": self._next_id}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: str | None = None) -> HammingIndex:
         """Read a file of `save`. Loading runs no code from the file, and a checksum covers every byte.
 
-        ValueError: the file is damaged, of another kind or of another format; it has codes of another ``model``; ids or
-        codes are invalid; or the path is a pipe, a device or a folder.
+        ValueError: the file is damaged, of another kind or of another format; it has codes of another ``model``; ids,
+        codes or vectors are invalid; or the path is a pipe, a device or a folder.
         """
-        about, arrays, *_ = read_container(path, FILE)
+        description, arrays, *_ = read_container(path, FILE)
         try:
-            index, id_type = cls(about["n_bits"], about["model"]), about["id_type"]
-            ids: Any = arrays["ids"]
-            if id_type == TEXT:
-                ids = json.loads(ids.tobytes())
-            index.id_type = None if id_type is None else checked_id_type(id_type)
-            index.add(arrays["codes"], ids)
-            index._next_id = max(index._next_id, whole_number(about["next_id"], "next_id", least=0, most=2**63))
+            about = About.from_json(description["about"])
+            index, ids = cls(about.n_bits, about.model), arrays["ids"]
+            index.id_type = about.id_type
+            ids = json.loads(ids.tobytes()) if about.id_type == TEXT else ids
+            index.add(arrays["codes"], ids, arrays.get("vectors"))
+            index._next_id = max(index._next_id, whole_number(description["next_id"], "next_id", least=0, most=2**63))
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
         require_same_model(index.model, model, repr(os.fspath(path)))
         return index
 
-    def _current(self, k: Any) -> tuple[int, Scan, IdArray]:
-        """The checked k, a scan of all codes, and the id of each of its rows."""
-        with self._lock:
-            ids, codes = self._rows()
-            k = require_k(k, len(ids))  # here, because another thread may have removed codes
-            if self._scan is None:
-                self._scan = Scan(codes, self.n_bits)
-            return k, self._scan, ids
+    def _nearest(self, codes: Any, k: Any, margins: Any, where: Any) -> tuple[Table, RowArray, Any, Vectors | None]:
+        """Rows of the k nearest, −1 for none, in the table that is returned, and their distances or scores."""
+        if (codes is None) == (margins is None):
+            raise ValueError(f"search takes either codes or margins, got {'neither' if codes is None else 'both'}")
+        queries: Any = checked_codes(codes, self.n_bits) if margins is None else checked_margins(margins, self.n_bits)
+        table, scan, k, vectors = self._seen(where, k)
+        rows = np.full((len(queries), k), NOTHING)
+        values: Any = np.full(rows.shape, NOWHERE, np.int32) if margins is None else np.full(rows.shape, -np.inf)
+        if filled := min(k, len(table.ids)):
+            search = scan.nearest if margins is None else partial(best_scores, scan)
+            rows[:, :filled], values[:, :filled] = search(queries, filled)
+        return table, rows, values, vectors
 
-    def _rows(self) -> tuple[IdArray, NDArray[np.uint8]]:
-        """All ids and codes."""
-        if len(self._ids) != 1:
-            empty = empty_ids(self.id_type or INTEGER), np.zeros((0, -(-self.n_bits // 8)), np.uint8)
-            self._ids = [np.concatenate([empty[0], *self._ids])]
-            self._codes = [np.concatenate([empty[1], *self._codes])]
-        return self._ids[0], self._codes[0]
+    def _seen(self, where: Any, k: Any) -> tuple[Table, Scan, int, Vectors | None]:
+        """The part of the table that a search with ``where`` may find, a scan of its codes, and the checked k."""
+        with self._lock:
+            table, vectors = self._table(), self._vectors
+            k = require_k(k, len(table.ids))  # here, because another thread may have removed codes
+            if where is None:
+                self._scan = self._scan or Scan(table.codes, self.n_bits)
+                return table, self._scan, k, vectors
+        rows = _selected(where, table.ids, self.id_type)
+        table = table.at(rows)
+        return table, Scan(table.codes, self.n_bits), k, vectors
+
+    def _table(self) -> Table:
+        """All rows."""
+        if len(self._parts) != 1:
+            codes = np.zeros((0, -(-self.n_bits // 8)), np.uint8)
+            places = np.zeros((0, int(self._vectors is not None)), np.int64)
+            empty = Table(empty_ids(self.id_type or INTEGER), codes, places)
+            self._parts = [Table(*(np.concatenate(columns) for columns in zip(empty, *self._parts, strict=True)))]
+        return self._parts[0]
+
+    def _put(self, codes: Any, ids: Any, vectors: Any, *, replace: bool) -> IdArray:
+        """Store rows and return their ids. Ids above the last one are cheap; others cost one pass over all rows."""
+        codes = checked_codes(codes, self.n_bits)
+        with self._lock:
+            ids = self._next_ids(len(codes)) if ids is None else checked_ids(ids, len(codes), self.id_type)
+            if len(ids) == 0:
+                return ids
+            if len(self) and (vectors is None) != (self._vectors is None):
+                there = "without" if self._vectors is None else "with"
+                raise ValueError(f"vectors must be given for all codes or none; the codes there are {there} vectors")
+            joined = None if vectors is None else Vectors(vectors, len(codes), behind=self._vectors)
+            places = np.zeros((len(codes), 0), np.int64)
+            if joined is not None:
+                places = np.arange(joined.n_rows - len(codes), joined.n_rows).reshape(-1, 1)
+            if ids.dtype.kind == "i" and (ids[1:] > ids[:-1]).all():  # this takes less time than sorting
+                new = Table(ids.copy(), codes.copy(), places)  # the caller may change its own arrays
+            else:
+                new = Table(ids, codes, places).at(order_of(ids))
+            if len(self) and new.ids[0] <= self._parts[-1].ids[-1]:
+                self._parts = [self._merged(self._table(), new, replace)]
+            else:
+                self._parts = [*self._parts, new] if len(self) else [new]
+            self._scan, self._vectors = None, joined
+            self.id_type = type_of(ids)
+            if self.id_type == INTEGER:
+                self._next_id = max(self._next_id, int(new.ids[-1]) + 1)
+            self._forget_vectors()
+            return ids
+
+    @staticmethod
+    def _merged(old: Table, new: Table, replace: bool) -> Table:
+        rows = rows_of(new.ids, old.ids)
+        known = rows >= 0
+        if known.any() and not replace:
+            raise ValueError(
+                f"ids must be new, but {shown(new.ids[known][0])} is there already ({known.sum()} such id(s)); "
+                "upsert replaces them"
+            )
+        left = old.at(np.delete(np.arange(len(old.ids)), rows[known]))
+        joined = Table(*map(np.concatenate, zip(left, new, strict=True)))
+        return joined.at(order_of(joined.ids))
 
     def _next_ids(self, n: int) -> IdArray:
         if n and self.id_type == TEXT:
@@ -253,35 +321,21 @@ class HammingIndex:
             raise ValueError(f"ids after {self._next_id - 1} would not fit 64 bits; give ids of your own")
         return np.arange(self._next_id, self._next_id + n)
 
-    def _put(self, codes: NDArray[np.uint8], ids: IdArray, *, replace: bool) -> None:
-        """Store checked rows. Ids above the last one are cheap; others cost one pass over all codes."""
-        if len(ids) == 0:
-            return
-        if ids.dtype.kind == "i" and (ids[1:] > ids[:-1]).all():  # this takes less time than sorting
-            ids, codes = ids.copy(), codes.copy()  # the caller may change its own arrays
-        else:
-            order = order_of(ids)
-            ids, codes = ids[order], codes[order]
-        if not len(self) or ids[0] > self._ids[-1][-1]:
-            self._ids.append(ids)
-            self._codes.append(codes)
-        else:
-            stored, old = self._rows()
-            rows = rows_of(ids, stored)
-            known = rows >= 0
-            if known.any() and not replace:
-                raise ValueError(
-                    f"ids must be new, but {shown(ids[known][0])} is there already ({known.sum()} such id(s)); "
-                    "upsert replaces them"
-                )
-            old = old.copy()
-            old[rows[known]] = codes[known]
-            stored, old = np.concatenate([stored, ids[~known]]), np.concatenate([old, codes[~known]])
-            order = order_of(stored)
-            self._ids, self._codes = [stored[order]], [old[order]]
-        self._scan, self.id_type = None, type_of(ids)
-        if self.id_type == INTEGER:
-            self._next_id = max(self._next_id, int(ids[-1]) + 1)
+    def _with_vectors(self, vectors: Vectors) -> tuple[Table, NDArray[Any]]:
+        """The rows in the order of their vectors, and the vectors."""
+        table = self._table()
+        table = table.at(np.argsort(table.places[:, 0]))
+        return table, vectors.taken(table.places[:, 0])
+
+    def _forget_vectors(self) -> None:
+        """Copy the vectors of the rows, if more than half of those in memory belong to no row any more."""
+        if not len(self):
+            self._parts, self._vectors = [], None
+        elif self._vectors is not None and self._vectors.in_memory and self._vectors.n_rows > 2 * len(self):
+            table, array = self._with_vectors(self._vectors)
+            order = order_of(table.ids)
+            self._parts = [Table(table.ids[order], table.codes[order], order.reshape(-1, 1))]
+            self._vectors = Vectors(array, len(array))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_scan", "_lock")}

@@ -78,23 +78,16 @@ class RadiusResult:
     def __len__(self) -> int:
         return len(self.limits) - 1
 
-    def __getitem__(self, query: int) -> Found:
+    def __getitem__(self, query: int) -> SearchResult:
+        """The items of one query, shape (n,)."""
         if not -len(self) <= query < len(self):
             raise IndexError(f"there are {len(self)} queries, got number {query}")
         query %= len(self)
         part = slice(self.limits[query], self.limits[query + 1])
-        return Found(self.indices[part], self.distances[part])
+        return SearchResult(self.indices[part], self.distances[part])
 
-    def __iter__(self) -> Iterator[Found]:
+    def __iter__(self) -> Iterator[SearchResult]:
         return (self[query] for query in range(len(self)))
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """The items of one query of a `RadiusResult`."""
-
-    indices: IdArray
-    distances: DistanceArray
 
 
 def require_n_bits(n_bits: Any) -> int:

@@ -14,9 +14,9 @@ from numba import njit
 
 from hashlearn.bits import as_words
 from hashlearn.bits.hamming import distances_to_all
-from hashlearn.core.checks import finite_float64, require_within
+from hashlearn.core.checks import require_within
 from hashlearn.core.threads import map_threads
-from hashlearn.search.asymmetric import _tables
+from hashlearn.search.asymmetric import _tables, checked_margins
 from hashlearn.search.interface import RowArray, checked_codes
 
 QUERIES_AT_ONCE = 64
@@ -59,9 +59,7 @@ def worst_ranks(rows: Any, codes: Any, n_bits: int, *, queries: Any = None, marg
             _hamming_ranks(asked[part], planes, rows[part], n_bits, ranks[part])
 
     else:
-        margins = np.ascontiguousarray(finite_float64(margins, "margins", ndim=2))
-        if margins.shape[1] != n_bits:
-            raise ValueError(f"margins must have {n_bits} columns, one for each bit, got shape {margins.shape}")
+        margins = checked_margins(margins, n_bits)
 
         def rank(part: slice) -> None:
             _score_ranks(_tables(margins[part]), codes, rows[part], ranks[part])

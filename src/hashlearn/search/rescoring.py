@@ -21,7 +21,14 @@ from hashlearn.core.arrays import FloatArray, to_numpy
 from hashlearn.core.checks import finite_float64, require_k
 from hashlearn.core.labels import require_unmasked
 from hashlearn.core.names import require_choice
-from hashlearn.core.rows import as_rows, column_names, float64_rows, require_same_columns
+from hashlearn.core.rows import (
+    as_rows,
+    column_names,
+    float64_rows,
+    largest_entry,
+    require_finite,
+    require_same_columns,
+)
 from hashlearn.core.threads import map_threads, n_threads
 from hashlearn.linalg.unit_rows import RAISE, SMALLEST, raised_rows
 from hashlearn.search.ids import (
@@ -66,12 +73,30 @@ def rescore(
     >>> rescore([[0, 1, 2]], [[0.0, 2.0]], database, k=2).indices
     array([[2, 1]])
     """
+    database = opened_vectors(database_vectors, "database_vectors")
+    wanted = np.asarray(getattr(candidates, "indices", candidates))
+    if wanted.ndim != 2 or wanted.dtype.kind not in "iuOUT":
+        raise ValueError(
+            "candidates must be a search result or ids of shape (n_queries, m), "
+            f"got shape {wanted.shape}, dtype {wanted.dtype}"
+        )
+    if wanted.dtype.kind in "iu":
+        wanted = wanted.astype(np.int64)
+    else:
+        texts = [str(item) if isinstance(item, uuid.UUID) else item for item in wanted.ravel().tolist()]
+        wanted = as_objects(texts).reshape(wanted.shape)
+    known = np.arange(database.n_rows) if ids is None else checked_ids(ids, database.n_rows)
+    rows = _rows_of(wanted, known)
+    return best_by_vectors(wanted, rows, _ranks(wanted, known, rows), query_vectors, database, k, metric)
+
+
+def best_by_vectors(
+    ids: IdArray, rows: RowArray, ranks: RowArray, query_vectors: Any, database: VectorFile, k: int, metric: str
+) -> ScoredResult:
+    """`rescore` for candidates whose ``rows`` of the database are known, −1 for none. Equal scores go by ``ranks``."""
     require_choice(metric, "metric", METRICS)
     query_vectors = as_rows(query_vectors, "query_vectors")
     queries = np.ascontiguousarray(float64_rows(query_vectors, "query_vectors", may_be_empty=True))
-    if metric == "cosine":
-        queries = raised_rows(queries)
-    database = database_vectors if isinstance(database_vectors, VectorFile) else _ArrayVectors(database_vectors)
     require_same_columns(
         column_names(query_vectors), getattr(database, "names", None), "query_vectors", "database_vectors"
     )
@@ -80,41 +105,82 @@ def rescore(
             "query_vectors and database_vectors must have as many columns, "
             f"got shapes {queries.shape} and {(database.n_rows, database.n_features)}"
         )
-    wanted = _candidate_ids(candidates, len(queries))
-    depth = wanted.shape[1]
+    if len(ids) != len(queries):
+        raise ValueError(
+            f"candidates and query_vectors must have one row for each query, got {len(ids)} and {len(queries)} rows"
+        )
+    if metric == "cosine":
+        queries = raised_rows(queries)
+    depth = rows.shape[1]
     k = require_k(k, depth)
-    known = np.arange(database.n_rows) if ids is None else checked_ids(ids, database.n_rows)
-    rows = _rows_of(wanted, known)
     scores = np.full(rows.shape, -np.inf)
-    pairs = np.flatnonzero(rows >= 0)  # of query and candidate, by row of the candidate
-    pairs = pairs[np.argsort(rows[pairs], kind="stable")]
-    needed, places = np.unique(rows[pairs], return_inverse=True)
+    flat_rows, flat_scores = rows.ravel(), scores.ravel()
+    pairs = np.flatnonzero(flat_rows >= 0)  # of query and candidate, by row of the candidate
+    pairs = pairs[np.argsort(flat_rows[pairs], kind="stable")]
+    needed, places = np.unique(flat_rows[pairs], return_inverse=True)
     done = 0
     for batch in database.pick(needed, max(1, NUMBERS_PER_BATCH // max(1, database.n_features))):
         vectors = np.ascontiguousarray(finite_float64(batch, "database_vectors", ndim=2, may_be_empty=True))
         if metric == "cosine":
             vectors = raised_rows(vectors)
         here = slice(*np.searchsorted(places, (done, done + len(vectors))))
-        scores[pairs[here]] = pair_scores(queries, vectors, pairs[here] // depth, places[here] - done, metric)
+        flat_scores[pairs[here]] = pair_scores(queries, vectors, pairs[here] // depth, places[here] - done, metric)
         done += len(vectors)
-    table, ranks = scores.reshape(wanted.shape), _ranks(wanted, known[needed], pairs, places)
-    order = np.lexsort((ranks, -table), axis=1)[:, :k]
-    return ScoredResult(np.take_along_axis(wanted, order, axis=1), np.take_along_axis(table, order, axis=1))
+    order = np.lexsort((ranks, -scores), axis=1)[:, :k]
+    return ScoredResult(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))
+
+
+class Vectors:
+    """Vectors of ``n`` rows as one `VectorFile`, behind those that are there: arrays, memory-mapped or not, and files.
+
+    Nothing is copied, and nothing changes an object: more vectors make a new one.
+    """
+
+    def __init__(self, vectors: Any, n: int, behind: Vectors | None = None) -> None:
+        new = opened_vectors(vectors, "vectors")
+        if new.n_rows != n:
+            raise ValueError(f"vectors must have a row for each of the {n} code(s), got {new.n_rows}")
+        if behind is not None and new.n_features != behind.n_features:
+            raise ValueError(f"vectors must have {behind.n_features} columns, as those there, got {new.n_features}")
+        if isinstance(new, _ArrayVectors) and not np.isfinite(largest_entry(new.array)):
+            require_finite(new.array, "vectors")
+        self.parts: list[VectorFile] = [new] if behind is None else [*behind.parts, new]
+        self.n_rows: int = sum(part.n_rows for part in self.parts)
+        self.n_features: int = new.n_features
+        self.names = getattr(self.parts[0], "names", None)
+        require_same_columns(getattr(new, "names", None), self.names, "vectors", "the index")
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all of them are arrays."""
+        return all(isinstance(part, _ArrayVectors) for part in self.parts)
+
+    def pick(self, rows: RowArray, size: int) -> Iterator[NDArray[Any]]:
+        """These rows, which ascend, in arrays of at most ``size`` rows."""
+        first = 0
+        for part in self.parts:
+            here = slice(*np.searchsorted(rows, (first, first + part.n_rows)))
+            yield from part.pick(rows[here] - first, size)
+            first += part.n_rows
+
+    def taken(self, rows: RowArray) -> NDArray[Any]:
+        """These rows, which ascend, as one array."""
+        return np.concatenate(list(self.pick(rows, len(rows))))
 
 
 class _ArrayVectors:
     """An array, in memory or memory-mapped, as a `VectorFile`."""
 
-    def __init__(self, vectors: Any) -> None:
-        require_unmasked(vectors, "database_vectors")
+    def __init__(self, vectors: Any, name: str) -> None:
+        require_unmasked(vectors, name)
         if isinstance(vectors, str | os.PathLike):
-            raise TypeError("database_vectors must be an array, or a file that files.open_rows has opened")
-        rows = as_rows(vectors, "database_vectors")
+            raise TypeError(f"{name} must be an array, or a file that files.open_rows has opened")
+        rows = as_rows(vectors, name)
         self.names = column_names(rows)
         self.array = np.asarray(to_numpy(rows))
         if self.array.ndim != 2 or self.array.dtype.kind not in "fiu":
             shape, dtype = self.array.shape, self.array.dtype
-            raise ValueError(f"database_vectors must be numbers in 2 dimensions, got shape {shape}, dtype {dtype}")
+            raise ValueError(f"{name} must be numbers in 2 dimensions, got shape {shape}, dtype {dtype}")
         self.n_rows, self.n_features = self.array.shape
 
     def pick(self, rows: RowArray, size: int) -> Iterator[NDArray[Any]]:
@@ -122,42 +188,36 @@ class _ArrayVectors:
         return (np.asarray(self.array[rows[at : at + size]]) for at in range(0, len(rows), size))
 
 
-def _candidate_ids(candidates: Any, n_queries: int) -> IdArray:
-    array = np.asarray(getattr(candidates, "indices", candidates))
-    if array.ndim != 2 or array.dtype.kind not in "iuOUT" or len(array) != n_queries:
-        raise ValueError(
-            f"candidates must be a search result or ids of shape ({n_queries}, m), one row for each query, "
-            f"got shape {array.shape}, dtype {array.dtype}"
-        )
-    if array.dtype.kind in "iu":
-        return array.astype(np.int64)
-    return as_objects(str(v) if isinstance(v, uuid.UUID) else v for v in array.ravel().tolist()).reshape(array.shape)
+def opened_vectors(vectors: Any, name: str) -> VectorFile:
+    """Vectors of any kind as a `VectorFile`; one that is open already is returned as it is."""
+    return vectors if isinstance(vectors, VectorFile) else _ArrayVectors(vectors, name)
 
 
 def _rows_of(wanted: IdArray, known: IdArray) -> RowArray:
-    """The row of each wanted id, flat. −1 stays −1; an id without a vector is refused."""
-    flat = wanted.ravel()
-    rows = np.full(flat.shape, NOTHING)
-    there = are_found(flat)
-    rows[there] = rows_in_any_order(flat[there], known)
+    """The row of each wanted id. −1 stays −1; an id without a vector is refused."""
+    rows = np.full(wanted.shape, NOTHING)
+    there = are_found(wanted)
+    rows[there] = rows_in_any_order(wanted[there], known)
     strange = there & (rows < 0)
     if strange.any():
         raise ValueError(
-            f"candidates name id {shown(flat[strange][0])}, but database_vectors ({len(known)} row(s)) have no vector "
-            "for it; give the id of each row as ids if they are not the row numbers"
+            f"candidates name id {shown(wanted[strange][0])}, but database_vectors ({len(known)} row(s)) have no "
+            "vector for it; give the id of each row as ids if they are not the row numbers"
         )
     return rows
 
 
-def _ranks(wanted: IdArray, needed_ids: IdArray, pairs: RowArray, places: RowArray) -> RowArray:
+def _ranks(wanted: IdArray, known: IdArray, rows: RowArray) -> RowArray:
     """Numbers in the order of the ids, to break ties with."""
     if wanted.dtype.kind == "i":
         return wanted
-    rank = np.empty(len(needed_ids), np.int64)
-    rank[order_of(needed_ids)] = np.arange(len(needed_ids))
-    ranks = np.full(wanted.size, NOTHING)
-    ranks[pairs] = rank[places]
-    return ranks.reshape(wanted.shape)
+    there = rows >= 0
+    needed, places = np.unique(rows[there], return_inverse=True)
+    rank = np.empty(len(needed), np.int64)
+    rank[order_of(known[needed])] = np.arange(len(needed))
+    ranks = rows.copy()
+    ranks[there] = rank[places]
+    return ranks
 
 
 def pair_scores(

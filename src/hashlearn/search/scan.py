@@ -30,14 +30,14 @@ TENSOR_QUERIES_AT_ONCE = 1024
 class Scan:
     """Codes in a form that can be searched. Words of one position are stored together, block by block."""
 
-    def __init__(self, codes: NDArray[np.uint8], n_bits: int) -> None:
+    def __init__(self, codes: ByteArray, n_bits: int) -> None:
         self.n, self.n_bits = len(codes), n_bits
-        n_blocks = -(-self.n // ITEMS_PER_BLOCK)
-        words = as_words(codes)
-        padded = np.zeros((n_blocks * ITEMS_PER_BLOCK, words.shape[1]), np.uint64)
-        padded[: self.n] = words
-        in_blocks = padded.reshape(n_blocks, ITEMS_PER_BLOCK, words.shape[1])
-        self.blocks = np.ascontiguousarray(in_blocks.transpose(0, 2, 1))
+        words = codes.view(np.uint64) if codes.shape[1] % 8 == 0 else as_words(codes)
+        n_whole, rest = divmod(self.n, ITEMS_PER_BLOCK)
+        self.blocks = np.zeros((n_whole + (rest > 0), words.shape[1], ITEMS_PER_BLOCK), np.uint64)
+        for w, word in enumerate(words.T):
+            self.blocks[:n_whole, w] = word[: self.n - rest].reshape(n_whole, ITEMS_PER_BLOCK)
+            self.blocks[n_whole:, w, :rest] = word[self.n - rest :]
 
     def nearest(self, queries: ByteArray, k: int) -> tuple[RowArray, DistanceArray]:
         """Rows and distances of the k nearest, by distance and then by row, shape (n_queries, k)."""
@@ -72,8 +72,12 @@ class Scan:
 def _groups(n_queries: int, numbers_per_query: int) -> list[slice]:
     """The queries that one thread handles at a time. All results are integers, so the split does not change them."""
     fair = -(-n_queries // n_threads())
-    size = max(1, min(fair, MOST_QUERIES_PER_GROUP, NUMBERS_PER_GROUP // numbers_per_query))
-    return [slice(first, min(first + size, n_queries)) for first in range(0, n_queries, size)]
+    return slices(n_queries, max(1, min(fair, MOST_QUERIES_PER_GROUP, NUMBERS_PER_GROUP // numbers_per_query)))
+
+
+def slices(n: int, size: int) -> list[slice]:
+    """0 to n in slices of ``size``, the last one shorter."""
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
 
 
 @njit(cache=True, nogil=True)

@@ -85,7 +85,7 @@ def _arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
 def _columns(path: Path) -> dict[str, NDArray[Any]]:
     """X, and y and split if there are such columns."""
     from hashlearn.files import open_rows
-    from hashlearn.files.parquet_files import parquet_labels
+    from hashlearn.files.table_files import label_columns
 
     types, schema = require("pyarrow.types", "parquet", "reading Parquet files"), _schema(path)
     lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
@@ -96,7 +96,7 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
         if field.name not in NOT_FEATURES and (types.is_integer(field.type) or types.is_floating(field.type))
     ]
     rows = open_rows(path, names=None if has_lists or not numbers else numbers)
-    found = {name: parquet_labels(path, name) for name in ("y", "split") if name in schema.names}
+    found = {name: label_columns(path, name) for name in ("y", "split") if name in schema.names}
     return {"X": rows.read(), **found}
 
 

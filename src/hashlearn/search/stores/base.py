@@ -44,7 +44,8 @@ from hashlearn.search.ids import (
     order_of,
     shown,
 )
-from hashlearn.search.interface import NOWHERE, SearchResult, checked_codes
+from hashlearn.search.interface import NOWHERE, ScoredResult, SearchResult, checked_codes
+from hashlearn.search.rescoring import rescore
 from hashlearn.search.stores.conditions import Condition, as_condition, columns_of, require_comparable
 
 DUPLICATES = ("replace", "refuse")
@@ -242,6 +243,30 @@ class Store(ABC):
             if k > LARGEST_ID:
                 require_k(k, self._count())
             return self._search(codes, k, exact, seen)
+
+    def search_rescored(
+        self,
+        codes: Any,
+        vectors: Any,
+        k: int,
+        *,
+        depth: int,
+        metric: str = "cosine",
+        where: Any = None,
+        exact: bool = True,
+        database_vectors: Any = None,
+        ids: Any = None,
+    ) -> ScoredResult:
+        """The ``depth`` nearest by codes, of which the k best by their float vectors; see `hashlearn.search.rescore`.
+
+        ``vectors`` are those of the queries. ``database_vectors`` are those of the rows: an array, or a file that
+        `hashlearn.files.open_rows` opened. ``ids`` are the ids of its rows, if they are not the row numbers.
+        """
+        if database_vectors is None:
+            raise ValueError(f"{self._described} has no vectors of its own; give database_vectors, and their ids")
+        depth = whole_number(depth, "depth", least=whole_number(k, "k", least=1))
+        found = self.search(codes, max(k, min(depth, self.count())), exact=exact, where=where)
+        return rescore(found, vectors, database_vectors, k, metric=metric, ids=ids)
 
     def __len__(self) -> int:
         return self.count()

@@ -93,11 +93,12 @@ class FileStore(Store):
         ids = checked_ids(keys, len(codes))
         if about.id_type != INTEGER:
             self._names = as_objects(description["ids"])
-            ids = checked_ids(self._names[ids], len(codes), about.id_type)
-            if are_found(self._names).sum() != len(ids):
-                raise ValueError(f"it is damaged: it has {len(ids)} codes and other ids")
+            ids = self._names[ids]
         self.index = HammingIndex(about.n_bits)
         self.index.add(codes, ids)
+        others = about.id_type != INTEGER and are_found(self._names).sum() != len(ids)
+        if others or self.index.id_type not in (None, about.id_type):
+            raise ValueError(f"it is damaged: it has {len(ids)} codes and other ids")
         return about
 
     @classmethod

@@ -179,18 +179,24 @@ class PostgresStore(SqlStore):
         metric: str = "cosine",
         where: Any = None,
         exact: bool = True,
+        database_vectors: Any = None,
+        ids: Any = None,
     ) -> ScoredResult:
         """The ``depth`` nearest by codes, of which the k best by their vectors, in one statement for each query.
 
         ``vectors`` are the float vectors of the queries, ``vector_column`` the column of those in the table. ``metric``
         is "cosine", "dot", or "l2", which scores by minus the Euclidean distance. A row without a vector, or of cosine
-        with a zero vector, is not found.
+        with a zero vector, is not found. If the vectors are not in the table, give ``database_vectors`` and ``ids`` as
+        to any other store.
         """
+        if database_vectors is not None:
+            settings = {"depth": depth, "metric": metric, "where": where, "exact": exact}
+            return super().search_rescored(codes, vectors, k, database_vectors=database_vectors, ids=ids, **settings)
         codes = checked_codes(codes, self.n_bits)
         texts = vector_text(vectors, len(codes))
         arguments = {"depth": depth, "vector_column": vector_column, "metric": metric, "where": where, "exact": exact}
         statement = self.two_stage_sql(k, **arguments)
-        ids, scores = no_ids((len(codes), k), self.id_type), np.full((len(codes), k), -np.inf)
+        best, scores = no_ids((len(codes), k), self.id_type), np.full((len(codes), k), -np.inf)
         with self._lock, self._transaction():
             if not exact:
                 self._set_graph_width(depth, where is not None)
@@ -198,10 +204,10 @@ class PostgresStore(SqlStore):
                 found = self._rows(statement, {"code": code, "vector": vector})
                 found = [row for row in found if row[1] == row[1]]  # the cosine with a zero vector is NaN
                 for place, (item, score) in enumerate(found):
-                    ids[query, place], scores[query, place] = self._required_id(item), score
-            if not are_found(ids).all():
+                    best[query, place], scores[query, place] = self._required_id(item), score
+            if not are_found(best).all():
                 require_k(k, self._count())
-        return ScoredResult(ids, scores)
+        return ScoredResult(best, scores)
 
     def two_stage_sql(
         self,
