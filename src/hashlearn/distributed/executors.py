@@ -28,6 +28,7 @@ from hashlearn.distributed.row_blocks import Table, checked_rows, identity
 
 LEAST_MEMORY = 6e8  # bytes that a worker needs for itself
 TOO_LITTLE = "{}; a worker needs at least 600 MB for itself, and its blocks of rows on top: give it more memory"
+MESSAGES_LOGGED = 10
 # Between passes a worker keeps up to this share of its memory limit, less what it needs for itself, in memory.
 MEMORY_SHARE = 0.6
 
@@ -54,7 +55,7 @@ def connected(
         _require_memory(client)
         yield client
     elif address is not None:
-        with require("distributed", "dask", "hashlearn.distributed").Client(address) as opened:
+        with _short_logs(), require("distributed", "dask", "hashlearn.distributed").Client(address) as opened:
             _require_memory(opened)
             yield opened
     elif n_workers == 0:
@@ -66,8 +67,20 @@ def connected(
         if limit and limit < LEAST_MEMORY:
             raise ValueError(TOO_LITTLE.format(f"memory_limit={memory_limit!r} is {limit / 1e6:,.0f} MB"))
         settings = {"threads_per_worker": 1, "memory_limit": memory_limit, "dashboard_address": ":0"}
-        with distributed.LocalCluster(n_workers=workers, **settings) as cluster, distributed.Client(cluster) as opened:
+        with (
+            _short_logs(),
+            distributed.LocalCluster(n_workers=workers, **settings) as cluster,
+            distributed.Client(cluster) as opened,
+        ):
             yield opened
+
+
+@contextmanager
+def _short_logs() -> Iterator[None]:
+    """Keep few messages. Dask keeps the last 1,000 of every connection, and those of a fit hold codes of a block."""
+    config = require("dask.config", "dask", "hashlearn.distributed")
+    with config.set({"distributed.admin.low-level-log-length": MESSAGES_LOGGED}):
+        yield
 
 
 def workers_of(client: Any) -> dict[str, Any]:
