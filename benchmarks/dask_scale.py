@@ -116,9 +116,11 @@ def main() -> None:
     parser.add_argument("--no-encode", action="store_true")
     options = parser.parse_args()
 
+    import dask
     from distributed import Client, LocalCluster
     from hashlearn import distributed
 
+    dask.config.set({"distributed.admin.low-level-log-length": 10})  # as docs/distributed.md advises
     files, n = write_rows(options.folder / "rows", options.gigabytes)
     settings = {
         "n_bits": options.bits,
