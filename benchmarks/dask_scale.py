@@ -117,6 +117,7 @@ def main() -> None:
     options = parser.parse_args()
 
     import dask
+
     from distributed import Client, LocalCluster
     from hashlearn import distributed
 
